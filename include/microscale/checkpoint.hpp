@@ -41,18 +41,37 @@ struct TensorPlan {
   Treatment treatment = Treatment::copy;
   std::string
       reason;  ///< why, in words: "linear weight", "embedding", "K = 30 is no multiple of 32"
-  std::string group;  ///< tensors with the same non-empty group share one NVFP4 global scale
-  std::string file;   ///< of the output
+  std::string format;  ///< "nvfp4", ...; empty for what is not quantized
+  std::string group;   ///< tensors with the same non-empty group share one NVFP4 global scale
+  std::string file;    ///< of the output
   std::optional<double> input_amax;  ///< that the stored scale of its inputs is made of
   std::int64_t bytes_before = 0;
   std::int64_t bytes_after = 0;
+};
+
+/// What the weight of a linear layer becomes.
+enum class WeightFormat : std::uint8_t {
+  nvfp4,
+  mxfp4,
+  mxfp8,  ///< E4M3 codes
+  fp8,    ///< E4M3 codes, one BF16 scale for each row
+};
+std::string_view to_string(WeightFormat format);  ///< "nvfp4", ...
+std::optional<WeightFormat> parse_weight_format(std::string_view name);
+
+/// Layers that get another format than the rest.
+struct UseFormat {
+  std::string pattern;  ///< as in QuantizeModelOptions::include
+  WeightFormat format = WeightFormat::nvfp4;
 };
 
 struct QuantizeModelOptions {
   std::filesystem::path input;   ///< model folder, or one .safetensors file
   std::filesystem::path output;  ///< folder to be made; must be neither the input nor inside it
   Format format = Format::nvfp4;
-  Numerics numerics;
+  std::vector<UseFormat> use;  ///< the first that matches counts; layers that engines fuse and the
+                               ///< experts of a layer must agree
+  Numerics numerics;  ///< of `format`; others follow the rule where they have it, else search
   std::vector<std::string> include;  ///< if not empty, only these; globs, or "re:" and a regular
   std::vector<std::string>
       ignore;  ///< expression matched from the start; beyond the default ignores

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include "interruptible.hpp"
@@ -22,6 +23,7 @@ struct QuantizeModelWords {
   std::optional<std::string> experts;
   std::string activations;
   std::optional<Path> input_scales;
+  std::vector<std::pair<std::string, std::string>> use;
   int threads = 0;
   std::int64_t max_memory = 0;
   std::vector<int> gpus;
@@ -43,6 +45,15 @@ Activations activations_from(std::string_view name) {
               fmt::format("activations: '{}' is unknown; choose one of dense, dynamic", name));
 }
 
+UseFormat use_from(const std::string& pattern, const std::string& name) {
+  const auto format = parse_weight_format(name);
+  if (format) return {pattern, *format};
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("use: there is no format '{}' for '{}'; choose one of nvfp4, mxfp4, "
+                          "mxfp8, fp8",
+                          name, pattern));
+}
+
 QuantizeModelOptions options_of(const Path& source, const Path& target, std::string_view format,
                                 const NumericWords& numeric, const QuantizeModelWords& words) {
   QuantizeModelOptions options;
@@ -56,6 +67,7 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   if (words.experts) options.experts = expert_order_from(*words.experts);
   options.activations = activations_from(words.activations);
   options.input_scales = words.input_scales.value_or(Path());
+  for (const auto& [pattern, name] : words.use) options.use.push_back(use_from(pattern, name));
   options.threads = words.threads;
   options.max_memory = words.max_memory;
   options.gpus = words.gpus;
@@ -83,6 +95,7 @@ void bind_plan(nb::module_& module) {
       .def_ro("group", &TensorPlan::group,
               "Tensors of one name share an NVFP4 global scale; empty: none.")
       .def_ro("file", &TensorPlan::file, "Of the output.")
+      .def_ro("format", &TensorPlan::format, "'nvfp4', ...; empty for what is not quantized.")
       .def_ro("input_amax", &TensorPlan::input_amax,
               "That the stored scale of its inputs is made of; None: there is none.")
       .def_ro("bytes_before", &TensorPlan::bytes_before)
@@ -156,27 +169,30 @@ void bind_results(nb::module_& module) {
   const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS, \
       const Words &include, const Words &ignore, std::optional<Path> importance,         \
       std::optional<std::string> experts, const std::string &activations,                \
-      std::optional<Path> input_scales, int threads, std::int64_t max_memory,            \
-      const std::vector<int>&gpus, bool resume
-#define MODEL_OPTIONS                                                                   \
-  options_of(source, target, format, NUMERIC_WORDS,                                     \
-             {include, ignore, importance, experts, activations, input_scales, threads, \
+      std::optional<Path> input_scales,                                                  \
+      const std::vector<std::pair<std::string, std::string>>&use, int threads,           \
+      std::int64_t max_memory, const std::vector<int>&gpus, bool resume
+#define MODEL_OPTIONS                                                                        \
+  options_of(source, target, format, NUMERIC_WORDS,                                          \
+             {include, ignore, importance, experts, activations, input_scales, use, threads, \
               max_memory, gpus, resume})
-#define MODEL_ARGUMENTS                                                       \
-  nb::arg("source"), nb::arg("target"),                                       \
-      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,          \
-      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),      \
-      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),    \
-      nb::arg("activations") = "dense", nb::arg("input_scales") = nb::none(), \
-      nb::arg("threads") = 0, nb::arg("max_memory") = std::int64_t{1} << 30,  \
-      nb::arg("gpus") = nb::tuple(), nb::arg("resume") = false
-#define MODEL_SIGNATURE                                                                      \
-  "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', " \
-  "*, " NUMERIC_SIGNATURE                                                                    \
-  "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "              \
-  "os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', " \
-  "input_scales: str | os.PathLike[str] | None = None, threads: int = 0, max_memory: int "   \
-  "= 1073741824, gpus: "                                                                     \
+#define MODEL_ARGUMENTS                                                             \
+  nb::arg("source"), nb::arg("target"),                                             \
+      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                \
+      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),            \
+      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),          \
+      nb::arg("activations") = "dense", nb::arg("input_scales") = nb::none(),       \
+      nb::arg("use") = nb::tuple(), nb::arg("threads") = 0,                         \
+      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(), \
+      nb::arg("resume") = false
+#define MODEL_SIGNATURE                                                                       \
+  "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', "  \
+  "*, " NUMERIC_SIGNATURE                                                                     \
+  "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "               \
+  "os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', "  \
+  "input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), " \
+  "threads: int = 0, max_memory: int "                                                        \
+  "= 1073741824, gpus: "                                                                      \
   "Sequence[int] = (), resume: bool = False"
 
 }  // namespace
@@ -214,7 +230,10 @@ void bind_models(nb::module_& module) {
       "experts\n"
       "where neither config.json nor the tensors tell. activations: 'dynamic' tells engines to\n"
       "quantize the inputs of mxfp4 and mxfp8 layers too. input_scales: JSON or safetensors with\n"
-      "the largest magnitude of each layer's input, for nvfp4. gpus: numbers of GPUs to quantize "
+      "the largest magnitude of each layer's input, for nvfp4. use: pairs of a pattern and a "
+      "format\n"
+      "(also fp8: a scale for each row) for layers that get another. gpus: numbers of GPUs to "
+      "quantize "
       "on, "
       "with "
       "the same bytes. resume: goes on "

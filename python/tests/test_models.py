@@ -92,6 +92,14 @@ def test_input_scales_make_w4a4(model, tmp_path):
         ms.plan_quantize_model(model, tmp_path / "p", input_scales=tmp_path / "amax.json")
 
 
+def test_use_gives_layers_another_format(model, tmp_path):
+    plan = ms.quantize_model(model, tmp_path / "q", use=[("*.mlp.*", "fp8")])
+    assert {t.format for t in plan.tensors} == {"", "nvfp4", "fp8"}
+    assert ms.verify_model(tmp_path / "q") == []
+    with pytest.raises(ValueError, match="use: there is no format 'int4'"):
+        ms.plan_quantize_model(model, tmp_path / "p", use=[("*", "int4")])
+
+
 class ms_open:
     """A checkpoint whose mapping is gone at the end of the block."""
 

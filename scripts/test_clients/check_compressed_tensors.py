@@ -97,6 +97,39 @@ def check_inputs(work, name):
     return problems
 
 
+def check_mixed(original, work):
+    """Several formats in one model: the package sorts each module into one group, whose preset is that format's, and
+    decompresses it to the values of microscale's own arithmetic."""
+    folder, wanted = f"{work}/mixed", {"attention": "FP8_DYNAMIC", "intermediate": "MXFP4", "output": "MXFP8"}
+    config = QuantizationConfig.model_validate(json.loads(Path(folder, "config.json").read_text())["quantization_config"])
+    problems, groups, modules = [], {}, modules_of(load(folder))
+    with torch.device("meta"):
+        model = AutoModel.from_config(AutoConfig.from_pretrained(original))
+    for group in config.config_groups.values():
+        for name, _ in match_named_modules(model, group.targets, config.ignore):
+            if name in groups:
+                problems.append(f"{name} is in two groups")
+            groups[name] = group
+    if set(groups) != set(modules):
+        problems.append(f"configuration and tensors disagree on {sorted(set(groups) ^ set(modules))}")
+    before, error, power = load(original), {}, {}
+    for name in set(groups) & set(modules):
+        group, state = groups[name], modules[name]
+        preset = next((preset for part, preset in wanted.items() if part in name.split(".")[3]), "NVFP4A16")
+        problems += [f"{name}: {p}" for p in differences(group, preset)]
+        value = BaseCompressor.get_value_from_registry(group.format).decompress(state, group)["weight"]
+        reference = before[name + ".weight"].double()
+        error[preset] = error.get(preset, 0) + (value.double() - reference).square().sum().item()
+        power[preset] = power.get(preset, 0) + reference.square().sum().item()
+    ranges = {"FP8_DYNAMIC": (0.0004, 0.0011), "MXFP8": (0.0004, 0.0009), "MXFP4": (0.008, 0.015)}
+    for preset, (low, high) in ranges.items():
+        if not low < error.get(preset, 0) / power.get(preset, 1) < high:
+            problems.append(f"{preset}: relative squared error {error.get(preset)} / {power.get(preset)}")
+    print("\n".join(f"mixed: {p}" for p in problems) or
+          "  compressed-tensors, mixed: " + ", ".join(f"{p} {100 * error[p] / power[p]:.4f} %" for p in sorted(error)))
+    return problems
+
+
 def check(original, work, name):
     quantized, dequantized = f"{work}/{name}", f"{work}/{name}-bf16"
     written = json.loads(Path(quantized, "config.json").read_text())["quantization_config"]
@@ -143,4 +176,5 @@ def check(original, work, name):
 if __name__ == "__main__":
     failed = [check(*sys.argv[1:3], name) for name in sys.argv[3:]]
     failed += [check_inputs(sys.argv[2], name) for name in sys.argv[3:]]
+    failed.append(check_mixed(*sys.argv[1:3]))
     sys.exit(any(failed))

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "checkpoint/config_json.hpp"
 #include "checkpoint/quantization_config.hpp"
@@ -16,7 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* layout_version = "0.20.0";
 
 // Null and default members are left out: older loaders refuse keys they do not know.
-Json weight_arguments(Format format) {
+Json block_arguments(Format format) {
   const FormatInfo& facts = info(format);
   Json json;
   json["num_bits"] = facts.code_bits;
@@ -29,41 +30,70 @@ Json weight_arguments(Format format) {
   return json;
 }
 
-// As the presets NVFP4, MXFP4 and MXFP8 of compressed-tensors have them: in blocks like the
-// weights'.
+Json fp8_arguments(const char* strategy, bool dynamic) {
+  return {{"num_bits", 8},
+          {"type", "float"},
+          {"symmetric", true},
+          {"strategy", strategy},
+          {"dynamic", dynamic}};
+}
+
+Json weight_arguments(WeightFormat format) {
+  const auto blocks = blocks_of(format);
+  return blocks ? block_arguments(*blocks) : fp8_arguments("channel", false);
+}
+
+// As the presets NVFP4, MXFP4, MXFP8 and FP8_DYNAMIC of compressed-tensors have them: in blocks
+// like the weights', or with a scale for each token.
 Json input_arguments(const LayerScheme& scheme) {
   if (scheme.inputs == Inputs::dense) return nullptr;
-  Json json = weight_arguments(scheme.format);
+  const auto blocks = blocks_of(scheme.format);
+  if (!blocks) return fp8_arguments("token", true);
+  Json json = block_arguments(*blocks);
   json["dynamic"] = scheme.inputs == Inputs::scaled ? Json("local") : Json(true);
   return json;
 }
 
-Json quantization_config(const LayerScheme& scheme, const std::vector<std::string>& ignore) {
-  const std::string name(compressed_tensors_format(scheme.format));
-  Json group;
-  group["format"] = name;
-  group["targets"] = Json::array({"Linear"});
-  group["weights"] = weight_arguments(scheme.format);
-  group["input_activations"] = input_arguments(scheme);
-  group["output_activations"] = nullptr;
+std::string format_string(WeightFormat format) {
+  const auto blocks = blocks_of(format);
+  return std::string(blocks ? compressed_tensors_format(*blocks) : "float-quantized");
+}
+
+Json quantization_config(const std::vector<LayerGroup>& groups,
+                         const std::vector<std::string>& ignore) {
   Json json;
   json["quant_method"] = "compressed-tensors";
   json["version"] = layout_version;
   json["quantization_status"] = "compressed";
-  json["format"] = name;
+  json["format"] = groups.size() > 1 ? std::string(mixed_precision)
+                                     : format_string(groups.front().scheme.format);
   json["global_compression_ratio"] = nullptr;
   json["kv_cache_scheme"] = nullptr;
   json["sparsity_config"] = Json::object();
   json["transform_config"] = Json::object();
   json["ignore"] = ignore;
-  json["config_groups"]["group_0"] = std::move(group);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    Json& group = json["config_groups"][fmt::format("group_{}", i)];
+    group["format"] = format_string(groups[i].scheme.format);
+    group["targets"] = groups[i].targets;
+    group["weights"] = weight_arguments(groups[i].scheme.format);
+    group["input_activations"] = input_arguments(groups[i].scheme);
+    group["output_activations"] = nullptr;
+  }
   return json;
+}
+
+// All that some layer may get.
+std::set<WeightFormat> formats_of(const QuantizeModelOptions& options, WeightFormat own) {
+  std::set<WeightFormat> formats{own};
+  for (const UseFormat& use : options.use) formats.insert(use.format);
+  return formats;
 }
 
 }  // namespace
 
-LayerScheme scheme_of(const QuantizeModelOptions& options, Format format) {
-  if (!info(format).e8m0_scale) {
+LayerScheme scheme_of(const QuantizeModelOptions& options, WeightFormat format) {
+  if (format == WeightFormat::nvfp4) {
     return {format, options.input_scales.empty() ? Inputs::dense : Inputs::scaled};
   }
   const bool dynamic = options.activations == Activations::dynamic;
@@ -72,16 +102,21 @@ LayerScheme scheme_of(const QuantizeModelOptions& options, Format format) {
 
 CompressedLayer compressed_layer(const LayerScheme& scheme, std::string_view module,
                                  std::int64_t rows, std::int64_t cols) {
-  const FormatInfo& facts = info(scheme.format);
-  const bool packed = facts.code_bits == 4;
+  const bool packed = code_bits(scheme.format) == 4;
   CompressedLayer layer;
   layer.codes = {fmt::format("{}.{}", module, packed ? "weight_packed" : "weight"),
                  packed ? StoredType::u8 : StoredType::f8_e4m3,
-                 {rows, code_bytes(facts, cols)}};
-  layer.scales = {fmt::format("{}.weight_scale", module),
-                  facts.e8m0_scale ? StoredType::u8 : StoredType::f8_e4m3,
-                  {rows, cols / facts.block}};
-  if (!facts.e8m0_scale) {
+                 {rows, packed ? cols / 2 : cols}};
+  layer.scales.name = fmt::format("{}.weight_scale", module);
+  if (const auto blocks = blocks_of(scheme.format)) {
+    const FormatInfo& facts = info(*blocks);
+    layer.scales.type = facts.e8m0_scale ? StoredType::u8 : StoredType::f8_e4m3;
+    layer.scales.shape = {rows, cols / facts.block};
+  } else {
+    layer.scales.type = StoredType::bf16;
+    layer.scales.shape = {rows, 1};
+  }
+  if (scheme.format == WeightFormat::nvfp4) {
     layer.global_scale = {fmt::format("{}.weight_global_scale", module), StoredType::f32, {1}};
   }
   if (scheme.inputs == Inputs::scaled) {
@@ -95,35 +130,44 @@ float stored_global_scale(float decode_multiplier) { return 1.0f / decode_multip
 float stored_input_scale(double amax) { return static_cast<float>(448.0 * 6.0 / amax); }
 
 Status check_container(const QuantizeModelOptions& options) {
-  const FormatInfo& format = info(options.format);
   const auto refuse = [](const std::string& message) {
     return Failure{ErrorCode::invalid_argument, "quantize: " + message};
   };
-  if (compressed_tensors_format(options.format).empty()) {
+  const auto own = weight_format_of(options.format);
+  if (!own) {
+    const std::string_view name = info(options.format).name;
     return Failure{
         ErrorCode::unsupported,
         fmt::format("no checkpoint container that loaders read holds {}; choose nvfp4, mxfp4 or "
                     "mxfp8 (the library, explain and compare have {})",
-                    format.name, format.name)};
+                    name, name)};
   }
-  if (options.activations == Activations::dynamic && !format.e8m0_scale &&
+  const std::set<WeightFormat> formats = formats_of(options, *own);
+  const bool nvfp4 = formats.contains(WeightFormat::nvfp4);
+  if (options.activations == Activations::dynamic && nvfp4 && formats.size() == 1 &&
       options.input_scales.empty()) {
-    return refuse(fmt::format(
-        "engines quantize the inputs of {} layers with a scale that is stored for each; give "
-        "--input-scales FILE, or choose mxfp4 or mxfp8 for --activations dynamic",
-        format.name));
+    return refuse(
+        "engines quantize the inputs of nvfp4 layers with a scale that is stored for each; give "
+        "--input-scales FILE, or choose mxfp4 or mxfp8 for --activations dynamic");
   }
-  if (!options.input_scales.empty() && format.e8m0_scale) {
+  if (!options.input_scales.empty() && !nvfp4) {
     return refuse(
         fmt::format("inputs of {} layers have no stored scale, so --input-scales has no effect; "
                     "--activations dynamic has engines quantize them",
-                    format.name));
+                    to_string(*own)));
   }
   return success();
 }
 
 Result<std::string> with_quantization_config(std::string_view config_text,
                                              const LayerScheme& scheme,
+                                             const std::vector<std::string>& ignore) {
+  return with_quantization_config(config_text, std::vector<LayerGroup>{{scheme, {"Linear"}}},
+                                  ignore);
+}
+
+Result<std::string> with_quantization_config(std::string_view config_text,
+                                             const std::vector<LayerGroup>& groups,
                                              const std::vector<std::string>& ignore) {
   Json config = Json::object();
   if (!config_text.empty()) {
@@ -135,7 +179,7 @@ Result<std::string> with_quantization_config(std::string_view config_text,
   // stays FP32 fails at its first product. Its newer versions write "dtype" where older ones had
   // "torch_dtype", and read both.
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = "bfloat16";
-  config["quantization_config"] = quantization_config(scheme, ignore);
+  config["quantization_config"] = quantization_config(groups, ignore);
   return dump_config(config);
 }
 

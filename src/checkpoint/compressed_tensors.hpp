@@ -8,8 +8,8 @@
 
 #include "checkpoint/safetensors_writer.hpp"
 #include "core/result.hpp"
+#include "checkpoint/weight_format.hpp"
 #include "microscale/checkpoint.hpp"
-#include "microscale/format.hpp"
 
 namespace microscale {
 
@@ -22,16 +22,26 @@ enum class Inputs : std::uint8_t {
 
 /// What a quantized layer is to a loader.
 struct LayerScheme {
-  LayerScheme(Format weights, Inputs activations = Inputs::dense)
+  LayerScheme(WeightFormat weights, Inputs activations = Inputs::dense)
       : format(weights), inputs(activations) {}
-  Format format;
+  /// Of blocks that a container holds.
+  LayerScheme(Format blocks, Inputs activations = Inputs::dense)
+      : LayerScheme(weight_format_of(blocks).value(), activations) {}
+  WeightFormat format;
   Inputs inputs;
 };
 
-/// Of the layers that get `format`.
-LayerScheme scheme_of(const QuantizeModelOptions& options, Format format);
+/// Layers of one scheme: by name, by "re:" and an expression, or by class.
+struct LayerGroup {
+  LayerScheme scheme;
+  std::vector<std::string> targets;
+};
 
-/// The tensors of one layer, by role. The name of one that it has not is empty.
+/// Of the layers that get `format`.
+LayerScheme scheme_of(const QuantizeModelOptions& options, WeightFormat format);
+
+/// The tensors of one layer, by role. The name of one that it has not is empty. `scales`: of
+/// blocks, or BF16 of each row.
 struct CompressedLayer {
   PlannedTensor codes, scales, global_scale, input_scale;
 };
@@ -51,7 +61,12 @@ Status check_container(const QuantizeModelOptions& options);
 
 /// `config_text` (empty: none) with quantization_config added and the model's type (torch_dtype, or
 /// dtype where that stands) set to bfloat16, what loaders decompress to; every other key stays, in
-/// order. `ignore`: names of the linear layers left as they are.
+/// order. `ignore`: names of the linear layers left as they are. At least one group.
+Result<std::string> with_quantization_config(std::string_view config_text,
+                                             const std::vector<LayerGroup>& groups,
+                                             const std::vector<std::string>& ignore);
+
+/// Of layers that are all alike.
 Result<std::string> with_quantization_config(std::string_view config_text,
                                              const LayerScheme& scheme,
                                              const std::vector<std::string>& ignore);

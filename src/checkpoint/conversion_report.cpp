@@ -108,24 +108,28 @@ void read_tensor(const Json& json, TensorReport& tensor) {
 std::string tool_name() { return fmt::format("microscale {}", version()); }
 
 ModelReport start_report(const ModelPlan& plan, const QuantizeModelOptions& options) {
-  const FormatInfo& format = info(plan.format);
+  const std::vector<WeightFormat> formats = formats_in(plan);
   ModelReport report;
   report.title = title_of(options.input);
-  report.format = format.name;
+  for (const WeightFormat format : formats) {
+    report.format += (report.format.empty() ? "" : " and ") + std::string(to_string(format));
+  }
   report.options = options_in_words(options);
   report.tool = tool_name();
   report.bytes_before = static_cast<std::uint64_t>(plan.summary.bytes_before);
   report.bytes_after = static_cast<std::uint64_t>(plan.summary.bytes_after);
-  report.element_values = values_of_elements(format.element);
-  report.scale_values = values_of_scales(format.e8m0_scale);
+  if (const auto blocks = formats.empty() ? plan.format : blocks_of(formats.front())) {
+    report.element_values = values_of_elements(info(*blocks).element);
+    report.scale_values = values_of_scales(info(*blocks).e8m0_scale);
+  } else {
+    report.element_values = values_of_elements(Element::e4m3);
+  }
   report.tensors.reserve(plan.summary.tensors.size());
   for (const TensorPlan& planned : plan.summary.tensors) {
     TensorReport& tensor = report.tensors.emplace_back();
     tensor.name = planned.name;
     tensor.shape = planned.shape;
-    const bool quantized = planned.treatment == Treatment::quantize ||
-                           (planned.treatment == Treatment::split && planned.shape.size() == 3);
-    tensor.treatment = quantized                              ? std::string(format.name)
+    tensor.treatment = !planned.format.empty()                ? planned.format
                        : planned.treatment == Treatment::drop ? "left out"
                                                               : "copied";
     tensor.reason = planned.treatment == Treatment::quantize ? "" : planned.reason;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "checkpoint/fused_groups.hpp"
+#include "checkpoint/pattern.hpp"
 #include "checkpoint/tensor_name.hpp"
 
 namespace microscale {
@@ -12,14 +13,7 @@ namespace {
 using Names = std::set<std::string, std::less<>>;
 
 // "re:model\.layers\.61\..*": all that lies in a module.
-std::string inside(std::string_view module) {
-  std::string expression = "re:";
-  for (const char c : module) {
-    if (std::string_view(".^$|()[]{}*+?\\").find(c) != std::string_view::npos) expression += '\\';
-    expression += c;
-  }
-  return expression + "\\..*";
-}
+std::string inside(std::string_view module) { return "re:" + escaped(module) + "\\..*"; }
 
 // `module` and all that enclose it.
 template <class Visit>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "checkpoint/compressed_tensors.hpp"
@@ -14,6 +15,7 @@
 #include "checkpoint/include_check.hpp"
 #include "checkpoint/input_scales.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/layer_groups.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/shard_index.hpp"
@@ -42,8 +44,8 @@ MatrixSlice whole_matrix(const TensorEntry& entry) {
 class ShardPlanner {
  public:
   ShardPlanner(ModelPlan& plan, std::size_t shard, std::map<std::string, std::size_t>& group_ids,
-               const LayerScheme& scheme)
-      : plan_(plan), shard_(shard), group_ids_(group_ids), scheme_(scheme) {}
+               const QuantizeModelOptions& options)
+      : plan_(plan), shard_(shard), group_ids_(group_ids), options_(options) {}
 
   void add(std::size_t tensor) {
     const TensorTreatment& treatment = plan_.tensors[tensor];
@@ -84,8 +86,7 @@ class ShardPlanner {
     std::unordered_map<std::string_view, std::uint64_t> at;
     for (const TensorEntry& entry : output().layout.tensors) at.emplace(entry.name, entry.begin);
     for (QuantizedMatrix& matrix : output().matrices) {
-      const CompressedLayer layer =
-          compressed_layer(scheme_, matrix.slice.module, matrix.slice.rows, matrix.slice.cols);
+      const CompressedLayer layer = layer_of(matrix.format, matrix.slice);
       matrix.codes_at = at.at(layer.codes.name);
       matrix.scales_at = at.at(layer.scales.name);
       if (!layer.global_scale.name.empty()) matrix.global_scale_at = at.at(layer.global_scale.name);
@@ -101,11 +102,13 @@ class ShardPlanner {
   ShardPlan& output() { return plan_.shards[shard_]; }
 
   void add_matrix(std::size_t tensor, MatrixSlice slice) {
-    CompressedLayer layer = compressed_layer(scheme_, slice.module, slice.rows, slice.cols);
+    const WeightFormat format = plan_.tensors[tensor].format;
+    CompressedLayer layer = layer_of(format, slice);
     outputs_.push_back(std::move(layer.codes));
     outputs_.push_back(std::move(layer.scales));
     QuantizedMatrix matrix;
     matrix.tensor = tensor;
+    matrix.format = format;
     matrix.dtype = *dense_type(plan_.tensors[tensor].entry->type);
     if (!layer.global_scale.name.empty()) {
       outputs_.push_back(std::move(layer.global_scale));
@@ -117,6 +120,10 @@ class ShardPlanner {
     plan_.tiles[tensor] += TileGrid(slice.rows, slice.cols).count();
     matrix.slice = std::move(slice);
     output().matrices.push_back(std::move(matrix));
+  }
+
+  CompressedLayer layer_of(WeightFormat format, const MatrixSlice& slice) const {
+    return compressed_layer(scheme_of(options_, format), slice.module, slice.rows, slice.cols);
   }
 
   // Layers that are fused with no other are a group of one, under their own name.
@@ -148,7 +155,7 @@ class ShardPlanner {
   ModelPlan& plan_;
   std::size_t shard_;
   std::map<std::string, std::size_t>& group_ids_;
-  LayerScheme scheme_;
+  const QuantizeModelOptions& options_;
   std::vector<PlannedTensor> outputs_;
   std::size_t first_output_ = 0;
 };
@@ -177,6 +184,10 @@ void start_summary(ModelPlan& plan) {
     tensor.shape = entry.shape;
     tensor.treatment = treatment.decision.treatment;
     tensor.reason = treatment.decision.reason;
+    const Treatment what = treatment.decision.treatment;
+    const bool weight = what == Treatment::quantize ||
+                        (what == Treatment::split && treatment.entry->shape.size() == 3);
+    if (weight) tensor.format = to_string(treatment.format);
     tensor.group = treatment.group;
     tensor.file = plan.model.shards[treatment.shard].name;
     tensor.bytes_before = static_cast<std::int64_t>(entry.bytes());
@@ -309,13 +320,13 @@ Status refuse_adapter(const ModelFolder& model) {
           model.opened.string())};
 }
 
-Status plan_shards(ModelPlan& plan, const LayerScheme& scheme) {
+Status plan_shards(ModelPlan& plan, const QuantizeModelOptions& options) {
   plan.shards.resize(plan.model.shards.size());
   plan.tiles.resize(plan.tensors.size());
   std::map<std::string, std::size_t> group_ids;
   std::size_t tensor = 0;
   for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
-    ShardPlanner planner(plan, shard, group_ids, scheme);
+    ShardPlanner planner(plan, shard, group_ids, options);
     for (; tensor < plan.tensors.size() && plan.tensors[tensor].shard == shard; ++tensor) {
       planner.add(tensor);
     }
@@ -326,9 +337,20 @@ Status plan_shards(ModelPlan& plan, const LayerScheme& scheme) {
 
 }  // namespace
 
+std::vector<WeightFormat> formats_in(const ModelPlan& plan) {
+  std::set<WeightFormat> found;
+  for (const ShardPlan& shard : plan.shards) {
+    for (const QuantizedMatrix& matrix : shard.matrices) found.insert(matrix.format);
+  }
+  std::vector<WeightFormat> formats(found.begin(), found.end());
+  const auto own = weight_format_of(plan.format);
+  std::stable_partition(formats.begin(), formats.end(),
+                        [&](WeightFormat format) { return format == own; });
+  return formats;
+}
+
 Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (Status container = check_container(options); !container) return container.failure();
-  const LayerScheme scheme = scheme_of(options, options.format);
   if (Status numerics = check_numerics(options); !numerics) return numerics.failure();
   auto model = open_model_folder(options.input);
   if (!model) return model.failure();
@@ -345,7 +367,8 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   plan.model = std::move(model.value());
   plan.format = options.format;
 
-  const auto recipe = Recipe::create(options.format, options.include, options.ignore);
+  const auto recipe = Recipe::create(*weight_format_of(options.format), options.include,
+                                     options.ignore, options.use);
   if (!recipe) return recipe.failure();
   const auto classifier = classify_model(plan.model);
   if (!classifier) return classifier.failure();
@@ -358,13 +381,14 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   }
 
   start_summary(plan);
-  if (Status planned = plan_shards(plan, scheme); !planned) return planned.failure();
+  if (Status planned = plan_shards(plan, options); !planned) return planned.failure();
   if (!options.input_scales.empty()) {
     Status scaled = plan_input_scales(plan, options.input_scales);
     if (!scaled) return scaled.failure();
   }
-  auto config = with_quantization_config(plan.model.config_text.value_or(""), scheme,
-                                         modules_to_ignore(plan, classifier.value()));
+  auto config =
+      with_quantization_config(plan.model.config_text.value_or(""), layer_groups(plan, options),
+                               modules_to_ignore(plan, classifier.value()));
   if (!config) return config.failure();
   plan.config_text = std::move(config.value());
   if (!plan.model.index_name.empty()) plan.index_text = make_index(plan);

@@ -20,6 +20,7 @@ struct QuantizedMatrix {
   MatrixSlice slice;
   std::size_t tensor = 0;  // of ModelPlan::tensors
   DType dtype = DType::f32;
+  WeightFormat format = WeightFormat::nvfp4;
   std::size_t group = 0;        // of ModelPlan::groups; NVFP4 only
   std::int64_t first_tile = 0;  // tiles of the same tensor in the matrices before this one
   std::uint64_t codes_at = 0, scales_at = 0, global_scale_at = 0;
@@ -56,15 +57,17 @@ struct MatrixId {
 struct ModelPlan {
   ModelFolder model;
   Format format = Format::nvfp4;
-  std::vector<TensorTreatment> tensors;  // parallel to summary.tensors
-  std::vector<ShardPlan> shards;         // parallel to model.shards
-  std::vector<std::int64_t> tiles;       // of each tensor, all its matrices together
-  std::vector<std::vector<MatrixId>>
-      groups;               // matrices under one global scale; empty for MX formats
-  std::string config_text;  // of the output
-  std::string index_text;   // of the output; empty: no index
+  std::vector<TensorTreatment> tensors;       // parallel to summary.tensors
+  std::vector<ShardPlan> shards;              // parallel to model.shards
+  std::vector<std::int64_t> tiles;            // of each tensor, all its matrices together
+  std::vector<std::vector<MatrixId>> groups;  // NVFP4 matrices under one global scale
+  std::string config_text;                    // of the output
+  std::string index_text;                     // of the output; empty: no index
   ConversionPlan summary;
 };
+
+/// What the matrices become, each once: the options' own format first.
+std::vector<WeightFormat> formats_in(const ModelPlan& plan);
 
 /// Reads headers only. Checks the options as far as they do not need the output folder.
 Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options);

@@ -120,6 +120,10 @@ Result<Fingerprint> options_of(const ModelPlan& plan, const QuantizeModelOptions
   const auto number = [](auto value) {
     return fmt::format("{}", static_cast<std::uint64_t>(value));
   };
+  std::vector<std::string> use;
+  for (const UseFormat& each : options.use) {
+    use.push_back(fmt::format("{}={}", each.pattern, to_string(each.format)));
+  }
   Fingerprint fingerprint{
       {"option format", std::string(info(options.format).name)},
       {"option scale rule", std::string(to_string(n.scale_rule))},
@@ -132,6 +136,7 @@ Result<Fingerprint> options_of(const ModelPlan& plan, const QuantizeModelOptions
       {"option include", join(options.include)},
       {"option ignore", join(options.ignore)},
       {"option experts", options.experts ? number(*options.experts) : "as the model says"},
+      {"option use", join(use)},
       {"option activations", std::string(to_string(options.activations))},
   };
   if (!options.importance.empty()) {

@@ -134,4 +134,13 @@ bool Pattern::is_literal() const {
   return !expression_ && text_.find_first_of("*?[") == std::string::npos;
 }
 
+std::string escaped(std::string_view name) {
+  std::string expression;
+  for (const char c : name) {
+    if (std::string_view(".^$|()[]{}*+?\\").find(c) != std::string_view::npos) expression += '\\';
+    expression += c;
+  }
+  return expression;
+}
+
 }  // namespace microscale

@@ -34,4 +34,7 @@ class Pattern {
   std::shared_ptr<const Expression> expression_;  // null: a glob
 };
 
+/// The name as a regular expression that matches nothing else.
+std::string escaped(std::string_view name);
+
 }  // namespace microscale

@@ -22,8 +22,6 @@ constexpr std::array<std::string_view, 5> known_scheme_keys{
     "targets", "weights", "input_activations", "output_activations", "format"};
 // Where config.json names the type of the model's tensors, the newer spelling first.
 constexpr std::array<const char*, 2> dtype_keys{"dtype", "torch_dtype"};
-// Top-level formats under which each group names its own.
-constexpr std::string_view mixed = "mixed-precision";
 
 Failure bad(std::string message) { return {ErrorCode::bad_input, std::move(message)}; }
 
@@ -253,7 +251,7 @@ class ConfigReader {
   void check_format_string(const std::string& where, const std::string& own, const std::string& top,
                            Format format) {
     const std::string_view wanted = compressed_tensors_format(format);
-    if (own.empty() && top == mixed) {
+    if (own.empty() && top == mixed_precision) {
       config_.problems.push_back(
           fmt::format("{} has no format, which a mixed-precision checkpoint needs; set it to '{}'",
                       where, wanted));
@@ -263,7 +261,7 @@ class ConfigReader {
           fmt::format("{}.format is {} but its arguments describe '{}'; make them agree", where,
                       in_quotes(own), wanted));
     }
-    if (top != mixed && top != wanted) {
+    if (top != mixed_precision && top != wanted) {
       config_.problems.push_back(fmt::format(
           "quantization_config.format is {} but the arguments of {} describe '{}'; make "
           "them agree",

@@ -12,6 +12,9 @@
 
 namespace microscale {
 
+/// The format of compressed-tensors under which each group names its own.
+inline constexpr std::string_view mixed_precision = "mixed-precision";
+
 /// One entry of config_groups: a format and the modules that have it.
 struct QuantizationGroup {
   std::string name;

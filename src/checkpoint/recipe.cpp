@@ -38,14 +38,9 @@ bool can_be_included(const TensorEntry& tensor, const Verdict& verdict) {
 
 }  // namespace
 
-std::string block_problem(std::int64_t row_length, Format format) {
-  const FormatInfo& facts = info(format);
-  if (row_length % facts.block == 0) return "";
-  return fmt::format("K = {} is no multiple of {}", row_length, facts.block);
-}
-
-Result<Recipe> Recipe::create(Format format, const std::vector<std::string>& include,
-                              const std::vector<std::string>& ignore) {
+Result<Recipe> Recipe::create(WeightFormat format, const std::vector<std::string>& include,
+                              const std::vector<std::string>& ignore,
+                              const std::vector<UseFormat>& use) {
   auto included = parse_patterns(include);
   if (!included) return included.failure();
   auto ignored = parse_patterns(ignore);
@@ -54,7 +49,34 @@ Result<Recipe> Recipe::create(Format format, const std::vector<std::string>& inc
   recipe.format_ = format;
   recipe.include_ = std::move(included.value());
   recipe.ignore_ = std::move(ignored.value());
+  for (const UseFormat& each : use) {
+    auto pattern = Pattern::parse(each.pattern);
+    if (!pattern) return pattern.failure();
+    recipe.use_.push_back({std::move(pattern.value()), each.format});
+  }
   return recipe;
+}
+
+const Recipe::Use* Recipe::use_of(const TensorEntry& tensor) const {
+  const auto found = std::find_if(use_.begin(), use_.end(),
+                                  [&](const Use& use) { return matches(use.pattern, tensor); });
+  return found == use_.end() ? nullptr : &*found;
+}
+
+WeightFormat Recipe::format_of(const TensorEntry& tensor) const {
+  const Use* use = use_of(tensor);
+  return use ? use->format : format_;
+}
+
+std::optional<std::string> Recipe::idle_use(
+    const std::vector<const TensorEntry*>& quantized) const {
+  for (const Use& use : use_) {
+    const bool used =
+        std::any_of(quantized.begin(), quantized.end(),
+                    [&](const TensorEntry* tensor) { return use_of(*tensor) == &use; });
+    if (!used) return std::string(use.pattern.text());
+  }
+  return std::nullopt;
 }
 
 Decision Recipe::decide(const TensorEntry& tensor, const Verdict& verdict) const {
@@ -68,7 +90,7 @@ Decision Recipe::decide(const TensorEntry& tensor, const Verdict& verdict) const
     return decision;
   }
   if (!verdict.part) {
-    if (std::string problem = block_problem(tensor.shape[1], format_); !problem.empty()) {
+    if (std::string problem = block_problem(tensor.shape[1], format_of(tensor)); !problem.empty()) {
       decision.reason = std::move(problem);
       decision.kept = Kept::block;
       return decision;

@@ -12,6 +12,7 @@
 #include "checkpoint/pattern.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "core/result.hpp"
+#include "checkpoint/weight_format.hpp"
 #include "microscale/checkpoint.hpp"
 
 namespace microscale {
@@ -30,8 +31,9 @@ struct Decision {
 class Recipe {
  public:
   /// `include` and `ignore` as in QuantizeModelOptions. A failure names the pattern.
-  static Result<Recipe> create(Format format, const std::vector<std::string>& include,
-                               const std::vector<std::string>& ignore);
+  static Result<Recipe> create(WeightFormat format, const std::vector<std::string>& include,
+                               const std::vector<std::string>& ignore,
+                               const std::vector<UseFormat>& use = {});
 
   /// Patterns are held against the tensor's name and its module's. An include pattern without
   /// wildcards also overrules what is kept by default: a user who spells out "lm_head" means it.
@@ -52,14 +54,22 @@ class Recipe {
       const std::vector<const TensorEntry*>& tensors, const Classifier& classifier,
       const std::vector<const TensorEntry*>& beside = {}) const;
 
-  Format format() const { return format_; }
+  /// What the tensor's weight becomes, if it is quantized: by the first --use that matches.
+  WeightFormat format_of(const TensorEntry& tensor) const;
+
+  /// A --use by which no tensor of these gets its format.
+  std::optional<std::string> idle_use(const std::vector<const TensorEntry*>& quantized) const;
 
  private:
-  Format format_ = Format::nvfp4;
-  std::vector<Pattern> include_, ignore_;
-};
+  struct Use {
+    Pattern pattern;
+    WeightFormat format;
+  };
+  const Use* use_of(const TensorEntry& tensor) const;
 
-/// "K = 30 is no multiple of 32" or empty; K is the length of a row.
-std::string block_problem(std::int64_t row_length, Format format);
+  WeightFormat format_ = WeightFormat::nvfp4;
+  std::vector<Pattern> include_, ignore_;
+  std::vector<Use> use_;
+};
 
 }  // namespace microscale

@@ -112,7 +112,8 @@ Result<std::string> repaired_config(const QuantizedFolder& folder,
     config.erase("quantization_config");
     const Inputs inputs =
         quantizes_inputs(description) && info(*format).e8m0_scale ? Inputs::dynamic : Inputs::dense;
-    auto text = with_quantization_config(dump_config(config), {*format, inputs}, ignore);
+    auto text = with_quantization_config(dump_config(config),
+                                         LayerScheme(*weight_format_of(*format), inputs), ignore);
     if (!text) return text.failure();
     changes.push_back(
         fmt::format("described the {} weights in config.json anew", info(*format).name));

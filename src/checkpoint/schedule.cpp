@@ -29,7 +29,7 @@ class Scheduler {
       for (std::int64_t tile = 0; tile < grid.count(); ++tile) {
         add({Unit::Kind::quantize, shard, item, tile},
             grid.tile(tile).elements() * size_of(matrix.dtype));
-        if (!plan_.groups.empty()) measure_group(matrix.group);
+        if (matrix.format == WeightFormat::nvfp4) measure_group(matrix.group);
       }
     }
   }

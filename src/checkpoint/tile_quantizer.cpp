@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -84,6 +85,10 @@ std::string computed_on(const QuantizeModelOptions& options) {
   const std::string_view reason =
       gpu.host_only_reason({.input = {}, .format = options.format, .numerics = options.numerics});
   if (!reason.empty()) return fmt::format("the CPU, with the same bytes: {}", reason);
+  const bool rows = std::any_of(options.use.begin(), options.use.end(), [](const UseFormat& use) {
+    return use.format == WeightFormat::fp8;
+  });
+  if (rows) names += "; fp8 layers on the CPU";
   if (!options.importance.empty()) names += "; tensors with importance weights on the CPU";
   return names;
 }

@@ -62,6 +62,23 @@ Status agree(const Members& members, const std::string& what) {
   return success();
 }
 
+// Members that are quantized get one format.
+Status agree_on_format(const Members& members, const std::string& what) {
+  const TensorTreatment* first = nullptr;
+  for (const TensorTreatment* member : members) {
+    if (is_kept(member)) continue;
+    if (!first) first = member;
+    if (member->format == first->format) continue;
+    return Failure{
+        ErrorCode::invalid_argument,
+        fmt::format("quantize: --use gives the {}, which inference engines run as one "
+                    "layer, several formats: {} would be {}, {} {}; give all of it one",
+                    what, in_quotes(module_of(first->entry->name)), to_string(first->format),
+                    in_quotes(module_of(member->entry->name)), to_string(member->format))};
+  }
+  return success();
+}
+
 // A part of fused experts that is not split is copied, its bias with it.
 void keep_all(const Members& members, Kept why, const std::string& reason) {
   for (TensorTreatment* member : members) {
@@ -110,7 +127,7 @@ Result<ExpertOrder> order_of(const TensorEntry& gate_up, const Orders& orders) {
 
 // All parts of one experts module.
 Status settle_experts(const std::string& module, const Members& members, const ModelFacts& facts,
-                      Format format, const Orders& orders) {
+                      const Orders& orders) {
   const TensorTreatment *gate_up = nullptr, *down = nullptr;
   Members weights;
   for (TensorTreatment* member : members) {
@@ -118,7 +135,9 @@ Status settle_experts(const std::string& module, const Members& members, const M
     if (*member->verdict.part == ExpertPart::down) down = member;
     if (!is_bias(*member)) weights.push_back(member);
   }
-  if (Status agreed = agree(weights, "fused experts " + in_quotes(module)); !agreed) return agreed;
+  const std::string what = "fused experts " + in_quotes(module);
+  if (Status agreed = agree(weights, what); !agreed) return agreed;
+  if (Status agreed = agree_on_format(weights, what); !agreed) return agreed;
   if (!weights.empty() && is_kept(weights.front())) {
     const Decision& decision = weights.front()->decision;
     keep_all(members, decision.kept, decision.reason);
@@ -131,7 +150,7 @@ Status settle_experts(const std::string& module, const Members& members, const M
     return success();
   }
   for (const std::int64_t row_length : {answer.layout->hidden, answer.layout->inner}) {
-    const std::string problem = block_problem(row_length, format);
+    const std::string problem = block_problem(row_length, weights.front()->format);
     if (problem.empty()) continue;
     keep_all(members, Kept::block, problem);
     return success();
@@ -155,15 +174,14 @@ Status settle_experts(const std::string& module, const Members& members, const M
   return success();
 }
 
-Status settle_all_experts(Treatments& treatments, const ModelFacts& facts, Format format,
-                          const Orders& orders) {
+Status settle_all_experts(Treatments& treatments, const ModelFacts& facts, const Orders& orders) {
   std::map<std::string, Members> modules;
   for (TensorTreatment& treatment : treatments) {
     if (!treatment.verdict.part) continue;
     modules[std::string(experts_module_of(treatment.entry->name))].push_back(&treatment);
   }
   for (const auto& [module, members] : modules) {
-    Status settled = settle_experts(module, members, facts, format, orders);
+    Status settled = settle_experts(module, members, facts, orders);
     if (!settled) return settled;
   }
   return success();
@@ -182,16 +200,18 @@ std::map<std::string, Members> groups_of(Treatments& treatments) {
 
 Status settle_groups(Treatments& treatments) {
   for (const auto& [name, members] : groups_of(treatments)) {
-    if (Status agreed = agree(members, "fused group " + in_quotes(name)); !agreed) return agreed;
+    const std::string what = "fused group " + in_quotes(name);
+    if (Status agreed = agree(members, what); !agreed) return agreed;
+    if (Status agreed = agree_on_format(members, what); !agreed) return agreed;
   }
   return success();
 }
 
 // Groups whose members share one global scale.
-void name_groups(Treatments& treatments, Format format) {
-  if (info(format).e8m0_scale) return;
+void name_groups(Treatments& treatments) {
   for (const auto& [name, members] : groups_of(treatments)) {
     if (members.size() < 2 || is_kept(members.front())) continue;
+    if (members.front()->format != WeightFormat::nvfp4) continue;
     for (TensorTreatment* member : members) member->group = name;
   }
 }
@@ -206,7 +226,9 @@ Status settle_expert_layers(Treatments& treatments) {
     }
   }
   for (const auto& [name, members] : layers) {
-    if (Status agreed = agree(members, "experts of " + in_quotes(name)); !agreed) return agreed;
+    const std::string what = "experts of " + in_quotes(name);
+    if (Status agreed = agree(members, what); !agreed) return agreed;
+    if (Status agreed = agree_on_format(members, what); !agreed) return agreed;
   }
   return success();
 }
@@ -257,6 +279,23 @@ Status refuse_quantized_strays(const ModelFolder& model, const Classifier& class
   return success();
 }
 
+// A --use without effect is a typing error, or stands behind one that takes all it would.
+Status check_use(const Treatments& treatments, const Recipe& recipe) {
+  std::vector<const TensorEntry*> quantized;
+  for (const TensorTreatment& treatment : treatments) {
+    const Treatment what = treatment.decision.treatment;
+    if (what == Treatment::quantize || what == Treatment::split)
+      quantized.push_back(treatment.entry);
+  }
+  const auto idle = recipe.idle_use(quantized);
+  if (!idle) return success();
+  return Failure{ErrorCode::invalid_argument,
+                 fmt::format("quantize: no layer gets its format by --use {}: it matches none that "
+                             "is quantized, or an earlier --use takes them all; see the names with "
+                             "--dry-run",
+                             in_quotes(*idle))};
+}
+
 // What says beside the tensors that the weights are quantized.
 std::optional<std::string> quantized_by_files(const ModelFolder& model, const ModelFacts& facts) {
   if (facts.quantized_by) return in_quotes(*facts.quantized_by) + " in config.json";
@@ -297,6 +336,7 @@ Result<Treatments> decide_treatments(const ModelFolder& model, const Classifier&
       Verdict verdict = classifier.judge(entry);
       Decision decision = recipe.decide(entry, verdict);
       treatments.push_back({shard, &entry, std::move(decision), std::move(verdict), {}, {}});
+      treatments.back().format = recipe.format_of(entry);
     }
   }
   if (Status dense = refuse_quantized(model, treatments, recipe); !dense) return dense.failure();
@@ -314,14 +354,15 @@ Result<Treatments> decide_treatments(const ModelFolder& model, const Classifier&
                     "--dry-run, without this pattern",
                     model.opened.string(), unused->option, in_quotes(unused->text))};
   }
-  if (Status settled = settle_all_experts(treatments, classifier.facts(), recipe.format(),
-                                          {experts, classifier.expert_order()});
+  if (Status settled =
+          settle_all_experts(treatments, classifier.facts(), {experts, classifier.expert_order()});
       !settled) {
     return settled.failure();
   }
   if (Status settled = settle_groups(treatments); !settled) return settled.failure();
   if (Status settled = settle_expert_layers(treatments); !settled) return settled.failure();
-  name_groups(treatments, recipe.format());
+  name_groups(treatments);
+  if (Status used = check_use(treatments, recipe); !used) return used.failure();
   return treatments;
 }
 

@@ -21,11 +21,13 @@ struct TensorTreatment {
   Verdict verdict;
   std::optional<ExpertLayout> experts;  // when they are split
   std::string group;                    // quantized with others under one global scale; else empty
+  WeightFormat format = WeightFormat::nvfp4;  // of its weight, where that is quantized
 };
 
-/// In the order of the shards, and within each by position. Fails where --include and --ignore cut
-/// a fused group or a layer's experts in two, where a pattern matches nothing, where weights are
-/// quantized already, and where neither the model nor `experts` says how fused experts lie.
+/// In the order of the shards, and within each by position. Fails where --include, --ignore or
+/// --use cut a fused group or a layer's experts in two, where a pattern matches nothing, where
+/// weights are quantized already, and where neither the model nor `experts` says how fused experts
+/// lie.
 Result<std::vector<TensorTreatment>> decide_treatments(const ModelFolder& model,
                                                        const Classifier& classifier,
                                                        const Recipe& recipe,

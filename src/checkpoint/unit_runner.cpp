@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "checkpoint/compressed_tensors.hpp"
+#include "checkpoint/fp8_rows.hpp"
 #include "formats/compat.hpp"
 #include "microscale/quantize.hpp"
 
@@ -51,6 +52,9 @@ UnitRunner::UnitRunner(const ModelPlan& plan, const QuantizeModelOptions& option
     for (const QuantizedMatrix& matrix : shard.matrices) {
       transposed_ |= matrix.slice.col_step != 1;
       longest_row_ = std::max(longest_row_, matrix.slice.cols);
+      if (blocks_of(matrix.format)) continue;
+      const TileGrid grid(matrix.slice.rows, matrix.slice.cols);
+      row_scales_ = std::max(row_scales_, grid.tile(0).rows);
     }
   }
 }
@@ -59,8 +63,8 @@ std::int64_t UnitRunner::worker_bytes() const {
   // quantize_into copies the weights once more.
   const std::int64_t weights = importance_ ? 2 * std::min(longest_row_, tile_elements) : 0;
   return input_bytes + tile_elements + tile_elements / smallest_block +
-         (transposed_ ? tile_scratch_bytes : 0) + weights * std::int64_t{sizeof(float)} +
-         worker_slack_bytes;
+         (transposed_ ? tile_scratch_bytes : 0) + row_scales_ * 2 +
+         weights * std::int64_t{sizeof(float)} + worker_slack_bytes;
 }
 
 Workspace UnitRunner::make_workspace(const TileQuantizerFactory& quantizers, int worker) const {
@@ -73,6 +77,7 @@ Workspace UnitRunner::make_workspace(const TileQuantizerFactory& quantizers, int
   if (transposed_) work.scratch.resize(static_cast<std::size_t>(tile_scratch_bytes));
   if (importance_)
     work.weights.resize(static_cast<std::size_t>(std::min(longest_row_, tile_elements)));
+  work.row_scales.resize(static_cast<std::size_t>(row_scales_));
   return work;
 }
 
@@ -131,17 +136,42 @@ bool UnitRunner::read_and_check(const Unit& unit, const Tile& tile, Workspace& w
 
 bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
   const QuantizedMatrix& matrix = matrix_of(unit);
-  const MatrixSlice& slice = matrix.slice;
-  const Tile tile = TileGrid(slice.rows, slice.cols).tile(unit.piece);
+  const Tile tile = TileGrid(matrix.slice.rows, matrix.slice.cols).tile(unit.piece);
   if (scan_.is_past_bad(unit.shard, unit.item, tile.row, tile.col)) return false;
   if (!read_and_check(unit, tile, work)) return false;
+  if (blocks_of(matrix.format)) {
+    quantize_blocks(unit, tile, work);
+  } else {
+    quantize_rows(unit, tile, work);
+  }
+  advance_(tile.elements() * size_of(matrix.dtype), entry_of(matrix.tensor).name);
+  return true;
+}
 
-  const FormatInfo& format = info(plan_.format);
+// One scale for each row; the tile has whole rows.
+void UnitRunner::quantize_rows(const Unit& unit, const Tile& tile, Workspace& work) {
+  const QuantizedMatrix& matrix = matrix_of(unit);
+  const DenseRows rows{work.input.data(), matrix.dtype, tile.rows, tile.cols};
+  const auto codes = first(work.codes, tile.elements());
+  const auto scales = first(work.row_scales, tile.rows);
+  quantize_fp8_rows(rows, codes, scales);
+  const auto row = static_cast<std::uint64_t>(tile.row);
+  output_.write(unit.shard, matrix.codes_at + row * static_cast<std::uint64_t>(tile.cols), codes);
+  output_.write(unit.shard, matrix.scales_at + row * 2,
+                {reinterpret_cast<const std::uint8_t*>(scales.data()), scales.size_bytes()});
+  cost_of(matrix.tensor).add(matrix.first_tile + unit.piece, measure_fp8_rows(rows, codes, scales));
+}
+
+void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& work) {
+  const QuantizedMatrix& matrix = matrix_of(unit);
+  const MatrixSlice& slice = matrix.slice;
+  const Format block_format = *blocks_of(matrix.format);
+  const FormatInfo& format = info(block_format);
   const std::int64_t start = tile.row * slice.cols + tile.col;  // of the tile in the matrix
   QuantizeOptions options;
   options.input = {work.input.data(), matrix.dtype, tile.rows, tile.cols, tile.cols};
-  options.format = plan_.format;
-  options.numerics = options_.numerics;
+  options.format = block_format;
+  options.numerics = numerics_of(options_, block_format);
   options.first_index = static_cast<std::uint64_t>(start);
   if (!format.e8m0_scale) options.tensor_amax = scan_.amax(matrix.group);
   // A tool that gives NaN scales to a tensor of zeros is not followed there: no reader takes such a
@@ -174,10 +204,8 @@ bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
   }
   cost_of(matrix.tensor)
       .add(matrix.first_tile + unit.piece,
-           measure_tile({&slice, tile, matrix.dtype, work.input.data(), plan_.format, global_scale,
+           measure_tile({&slice, tile, matrix.dtype, work.input.data(), block_format, global_scale,
                          codes, scales}));
-  advance_(tile.elements() * size_of(matrix.dtype), entry_of(matrix.tensor).name);
-  return true;
 }
 
 void UnitRunner::copy_piece(const Unit& unit, Workspace& work) {
@@ -229,7 +257,11 @@ void UnitRunner::report_shard(std::size_t shard, ModelReport& report) {
     TensorReport& tensor = report.tensors[matrix.tensor];
     cost->finish(tensor);
     const bool split = plan_.tensors[matrix.tensor].decision.treatment == Treatment::split;
-    if (!plan_.groups.empty() && !split) tensor.global_scale = global_scales_[matrix.group];
+    if (matrix.format == WeightFormat::nvfp4 && !split) {
+      tensor.global_scale = global_scales_[matrix.group];
+    }
+    // The axes of the report's histograms are those of its first format.
+    if (matrix.format != formats_in(plan_).front()) tensor.scale_codes = tensor.element_codes = {};
   }
 }
 

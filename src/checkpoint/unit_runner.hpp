@@ -26,6 +26,7 @@ struct Workspace {
   std::span<std::uint8_t> input, codes, scales;  // the quantizer's
   std::vector<std::uint8_t> scratch;
   std::vector<float> weights;
+  std::vector<std::uint16_t> row_scales;
 };
 
 class UnitRunner {
@@ -66,6 +67,8 @@ class UnitRunner {
 
   bool read_and_check(const Unit& unit, const Tile& tile, Workspace& work);
   bool quantize_tile(const Unit& unit, Workspace& work);
+  void quantize_blocks(const Unit& unit, const Tile& tile, Workspace& work);
+  void quantize_rows(const Unit& unit, const Tile& tile, Workspace& work);
   void copy_piece(const Unit& unit, Workspace& work);
   void copy_slice(const Unit& unit, Workspace& work);
   TensorCost& cost_of(std::size_t tensor);
@@ -78,6 +81,7 @@ class UnitRunner {
   std::optional<Importance> importance_;
   bool transposed_ = false;           // some matrix is read through Workspace::scratch
   std::int64_t longest_row_ = 0;      // of all matrices
+  std::int64_t row_scales_ = 0;       // of a tile with one scale for each row, at most
   std::vector<float> global_scales_;  // by group: decode multipliers
   std::mutex costs_mutex_;            // guards the making of an entry of costs_
   std::vector<std::unique_ptr<TensorCost>> costs_;  // by tensor; null before its first tile

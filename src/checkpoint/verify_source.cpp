@@ -130,7 +130,7 @@ class SourceCheck {
   // The matrices of the original that a converter would have made modules of, by module.
   std::map<std::string, Pair> matrices() {
     const Classifier classifier = take(classify_model(original_));
-    const Recipe recipe = take(Recipe::create(Format::nvfp4, {}, {}));
+    const Recipe recipe = take(Recipe::create(WeightFormat::nvfp4, {}, {}));
     const ExpertOrder order = classifier.expert_order().value_or(ExpertOrder::halves);
     std::map<std::string, Pair> found;
     for (const TensorTreatment& treatment :

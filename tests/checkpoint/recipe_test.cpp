@@ -20,7 +20,7 @@ TensorEntry entry(std::string name, std::vector<std::int64_t> shape = {64, 64},
 
 Recipe recipe(std::vector<std::string> include = {}, std::vector<std::string> ignore = {},
               Format format = Format::nvfp4) {
-  return take(Recipe::create(format, include, ignore));
+  return take(Recipe::create(*weight_format_of(format), include, ignore));
 }
 
 // Of a model that has this tensor alone.
@@ -97,18 +97,18 @@ TEST(Recipe, asks_for_a_path_where_a_layer_is_ignored_by_its_last_name) {
   const TensorEntry tensor = entry("model.layers.0.self_attn.o_proj.weight");
   const Classifier classifier({&tensor}, {});
   for (const char* word : {"o_proj", "mlp", "self_attn.o_proj", "nonsense"}) {
-    const Recipe wrong = Recipe::create(Format::nvfp4, {}, {word}).value();
+    const Recipe wrong = Recipe::create(WeightFormat::nvfp4, {}, {word}).value();
     ASSERT_TRUE(wrong.unused_pattern({&tensor}, classifier).has_value()) << word;
     EXPECT_EQ(wrong.unused_pattern({&tensor}, classifier)->text, word);
   }
-  const Recipe tied = Recipe::create(Format::nvfp4, {}, {"lm_head"}).value();
+  const Recipe tied = Recipe::create(WeightFormat::nvfp4, {}, {"lm_head"}).value();
   EXPECT_FALSE(tied.unused_pattern({&tensor}, classifier).has_value());
 }
 
 TEST(Recipe, passes_on_what_is_wrong_with_a_pattern) {
-  EXPECT_TRUE(
-      fails_with(Recipe::create(Format::nvfp4, {"re:("}, {}), "'re:(' is no regular expression"));
-  EXPECT_TRUE(fails_with(Recipe::create(Format::nvfp4, {}, {"[x"}), "'[x'"));
+  EXPECT_TRUE(fails_with(Recipe::create(WeightFormat::nvfp4, {"re:("}, {}),
+                         "'re:(' is no regular expression"));
+  EXPECT_TRUE(fails_with(Recipe::create(WeightFormat::nvfp4, {}, {"[x"}), "'[x'"));
 }
 
 TEST(Recipe, leaves_out_what_a_calibration_left) {

@@ -27,7 +27,8 @@ class Treatments : public ::testing::Test {
     model.write(folder.path());
     opened = take(open_model_folder(folder.path()));
     classifier = take(classify_model(opened));
-    return decide_treatments(opened, classifier, take(Recipe::create(format, include, ignore)),
+    return decide_treatments(opened, classifier,
+                             take(Recipe::create(*weight_format_of(format), include, ignore)),
                              experts);
   }
 

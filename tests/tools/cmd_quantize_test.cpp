@@ -44,6 +44,25 @@ TEST(QuantizeCommand, dry_run_shows_the_plan_and_writes_nothing) {
   EXPECT_TRUE(Json::accept(json.out)) << json.out;
 }
 
+TEST(QuantizeCommand, gives_layers_the_format_that_use_names) {
+  const Folders folders;
+  const std::string model = dense_model(folders);
+  const auto dry_run = [&](const std::string& use) {
+    return microscale({"quantize", model, "-o", folders.nowhere(), "--format", "nvfp4", "--use",
+                       use, "--dry-run", "--json"});
+  };
+  const Outcome run = dry_run("*=fp8");
+  ASSERT_EQ(run.code, 0) << run.err;
+  std::size_t fp8 = 0;
+  const Json plan = Json::parse(run.out);
+  for (const Json& tensor : plan["tensors"]) fp8 += tensor["format"] == "fp8";
+  EXPECT_GT(fp8, 0u);
+  EXPECT_EQ(dry_run("*").code, 2);
+  EXPECT_EQ(dry_run("=fp8").code, 2);
+  EXPECT_NE(dry_run("*=int4").err.find("--use does not know 'int4'"), std::string::npos);
+  EXPECT_EQ(dry_run("no_such=fp8").code, 2);
+}
+
 TEST(QuantizeCommand, tells_engines_to_quantize_activations) {
   const Folders folders;
   const std::string model = dense_model(folders), output = folders.nowhere();

@@ -146,6 +146,17 @@ Activations activations_from(const std::string& name) {
   return Activations::dynamic;
 }
 
+UseFormat use_from(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0)
+    wrong(
+        fmt::format("--use got '{}'; it takes PATTERN=FORMAT, such as '*.down_proj=mxfp8'", text));
+  const std::string name = text.substr(equals + 1);
+  const std::optional<WeightFormat> format = parse_weight_format(name);
+  if (!format) unknown("--use", name, {"nvfp4", "mxfp4", "mxfp8", "fp8"});
+  return {text.substr(0, equals), *format};
+}
+
 std::vector<int> gpus_from(const std::string& device) {
   if (device == "cpu") return {};
   if (device == "cuda") return {0};

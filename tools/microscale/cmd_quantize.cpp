@@ -92,6 +92,7 @@ Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
                        {"shape", tensor.shape},
                        {"treatment", name_of(tensor.treatment)},
                        {"reason", tensor.reason},
+                       {"format", tensor.format.empty() ? Json() : Json(tensor.format)},
                        {"group", tensor.group.empty() ? Json(nullptr) : Json(tensor.group)},
                        {"file", tensor.file},
                        {"input_amax", tensor.input_amax ? Json(*tensor.input_amax) : Json()},
@@ -114,8 +115,11 @@ void print_plan(const ConversionPlan& plan, const QuantizeCommand& command, Cons
     if (tensor.treatment == Treatment::quantize || tensor.treatment == Treatment::split) {
       ++quantized;
     }
-    table.add_row({tensor.name, tensor.dtype, format_shape(tensor.shape), name_of(tensor.treatment),
-                   tensor.reason, format_bytes(bytes(tensor.bytes_before)),
+    const std::string treatment =
+        tensor.format.empty() ? name_of(tensor.treatment)
+                              : fmt::format("{} to {}", name_of(tensor.treatment), tensor.format);
+    table.add_row({tensor.name, tensor.dtype, format_shape(tensor.shape), treatment, tensor.reason,
+                   format_bytes(bytes(tensor.bytes_before)),
                    format_bytes(bytes(tensor.bytes_after))});
   }
   table.add_rule();

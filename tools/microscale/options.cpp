@@ -57,6 +57,11 @@ void add_quantize(CLI::App& app, Words& words) {
   add(command, "--format", words.numeric.format, "FORMAT",
       "What to quantize to: nvfp4, mxfp4 or mxfp8")
       ->required();
+  add_patterns(
+      command, "--use", words.use,
+      "Layers that match get another format: nvfp4, mxfp4, mxfp8 or fp8 (E4M3, a scale for "
+      "each row); the first that matches counts; may be repeated")
+      ->type_name("PATTERN=FORMAT");
   add_numerics(command, words);
   add_patterns(command, "--include", words.include,
                "Quantize only tensors that match this glob, or re:REGEX; may be repeated");

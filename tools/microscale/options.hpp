@@ -20,7 +20,7 @@ struct Words {
       shell, action;
   std::string tensor_parallel = "0", threads = "0", max_memory = "1GiB", dtype = "bf16",
               device = "cpu", max_mse, global_scale;
-  std::vector<std::string> include, ignore, values;
+  std::vector<std::string> include, ignore, use, values;
   LaunchWords launch;
   bool engines = false, resume = false, dry_run = false, compare = false, json = false,
        allow_nan = false;

@@ -1,0 +1,109 @@
+#include "checkpoint/fp8_rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "formats/elements.hpp"
+#include "formats/half.hpp"
+
+namespace microscale {
+namespace {
+
+constexpr std::int64_t run = error_run_elements;
+using Run = std::array<float, static_cast<std::size_t>(run)>;
+
+// Elements [first, first + count) as FP32.
+void load(const DenseRows& input, std::int64_t first, std::int64_t count, float* out) {
+  if (input.dtype == DType::f32) {
+    std::copy_n(static_cast<const float*>(input.elements) + first, count, out);
+    return;
+  }
+  const auto* halves = static_cast<const std::uint16_t*>(input.elements) + first;
+  if (input.dtype == DType::bf16) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = bf16_to_float(halves[i]);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = f16_to_float(halves[i]);
+  }
+}
+
+std::uint16_t scale_for(float amax) {
+  if (amax == 0.0f) return float_to_bf16(1.0f);
+  const std::uint16_t scale = float_to_bf16(amax / E4M3::max_value);
+  return std::max(scale, float_to_bf16(std::numeric_limits<float>::min()));
+}
+
+// E4M3 of a finite value, to nearest even, saturated; no branch, so that compilers use vectors.
+std::uint8_t encode(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude =
+      std::min(bits & 0x7FFFFFFFu, std::bit_cast<std::uint32_t>(E4M3::max_value));
+  // Normal ones, from 2^-6: three bits of the mantissa stay, the bias becomes 7.
+  const std::uint32_t normal =
+      ((magnitude + 0x7FFFFu + ((magnitude >> 20) & 1u)) >> 20) - ((127u - 7u) << 3);
+  // Below, steps of 2^-9: adding 2^14 rounds there.
+  const std::uint32_t subnormal =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0x1p14f) & 0xFFu;
+  const std::uint32_t code = magnitude < std::bit_cast<std::uint32_t>(0x1p-6f) ? subnormal : normal;
+  return static_cast<std::uint8_t>(code | (bits >> 24 & 0x80u));
+}
+
+std::array<float, 256> values_of_codes() {
+  std::array<float, 256> values{};
+  for (int code = 0; code < 256; ++code)
+    values[static_cast<std::size_t>(code)] = E4M3::decode(static_cast<std::uint8_t>(code));
+  return values;
+}
+
+}  // namespace
+
+void quantize_fp8_rows(const DenseRows& input, std::span<std::uint8_t> codes,
+                       std::span<std::uint16_t> scales) {
+  Run values;
+  for (std::int64_t row = 0; row < input.rows; ++row) {
+    const std::int64_t begin = row * input.cols, end = begin + input.cols;
+    float amax = 0;
+    for (std::int64_t at = begin; at < end; at += run) {
+      const std::int64_t count = std::min(run, end - at);
+      load(input, at, count, values.data());
+      for (std::int64_t i = 0; i < count; ++i)
+        amax = std::max(amax, std::fabs(values[static_cast<std::size_t>(i)]));
+    }
+    const std::uint16_t stored = scale_for(amax);
+    const float scale = bf16_to_float(stored);
+    scales[static_cast<std::size_t>(row)] = stored;
+    for (std::int64_t at = begin; at < end; at += run) {
+      const std::int64_t count = std::min(run, end - at);
+      load(input, at, count, values.data());
+      std::uint8_t* out = codes.data() + at;
+      for (std::int64_t i = 0; i < count; ++i)
+        out[i] = encode(values[static_cast<std::size_t>(i)] / scale);
+    }
+  }
+}
+
+TileCost measure_fp8_rows(const DenseRows& input, std::span<const std::uint8_t> codes,
+                          std::span<const std::uint16_t> scales) {
+  static const std::array<float, 256> values = values_of_codes();
+  TileCost cost;
+  Run original, restored;
+  const std::int64_t elements = input.rows * input.cols;
+  for (std::int64_t first = 0; first < elements; first += run) {
+    const std::int64_t count = std::min(run, elements - first);
+    load(input, first, count, original.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t at = first + i;
+      const std::uint8_t code = codes[static_cast<std::size_t>(at)];
+      restored[static_cast<std::size_t>(i)] =
+          values[code] * bf16_to_float(scales[static_cast<std::size_t>(at / input.cols)]);
+      ++cost.element_codes[code];
+    }
+    const auto length = static_cast<std::size_t>(count);
+    cost.error.add({original.data(), length}, {restored.data(), length}, 0);
+  }
+  return cost;
+}
+
+}  // namespace microscale

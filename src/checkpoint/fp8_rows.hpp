@@ -1,0 +1,29 @@
+// FP8 with one scale for each row: what compressed-tensors calls float-quantized by channel.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "checkpoint/tile_cost.hpp"
+#include "microscale/format.hpp"
+
+namespace microscale {
+
+/// Whole rows of a matrix, finite, row by row without gaps.
+struct DenseRows {
+  const void* elements = nullptr;
+  DType dtype = DType::f32;
+  std::int64_t rows = 0, cols = 0;
+};
+
+/// scale = amax / 448 of the row, rounded to BF16 (of a row of zeros 1, and no less than the least
+/// normal number); code = E4M3 of element / scale, rounded to nearest even, at most 448. `codes`:
+/// rows * cols, `scales`: rows, as BF16.
+void quantize_fp8_rows(const DenseRows& input, std::span<std::uint8_t> codes,
+                       std::span<std::uint16_t> scales);
+
+/// What that cost; there are no blocks, so the report has neither scale codes nor worst blocks.
+TileCost measure_fp8_rows(const DenseRows& input, std::span<const std::uint8_t> codes,
+                          std::span<const std::uint16_t> scales);
+
+}  // namespace microscale
