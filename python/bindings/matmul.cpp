@@ -40,14 +40,19 @@ ProductShape product_shape(const InputOperand& input, const WeightOperand& b, bo
   return found;
 }
 
-/// The product by a plan: the choice of kernels is made once, for workspace and launch.
+void run(const MatmulOptions& options, const Context& context) { matmul(options, context); }
+void run(const GatedMatmulOptions& options, const Context& context) {
+  gated_matmul(options, context);
+}
+void run(const GroupedMatmulOptions& options, const Context& context) {
+  grouped_matmul(options, context);
+}
+
+/// On a GPU by a plan: the choice of kernels is made once, for workspace and launch.
 template <class Options>
 void run_product(Call& call, const Options& options) {
   if (call.memory() == Memory::host) {
-    call.run([&](const Context& context) {
-      const MatmulPlan plan(options, context);
-      plan.run(options, context);
-    });
+    call.run([&](const Context& context) { run(options, context); });
     return;
   }
   const MatmulPlan plan(options, call.context());

@@ -4,11 +4,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "core/memory_range.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale {
+
+Place::Place(const char* operation, const char* name) {
+  std::size_t length = 0;
+  for (const std::string_view part :
+       {std::string_view(operation), std::string_view(": "), std::string_view(name)})
+    length += part.copy(text_.data() + length, text_.size() - 1 - length);
+  text_[length] = '\0';
+}
 
 void check_view(const char* operation, const void* data, std::int64_t rows, std::int64_t cols,
                 std::int64_t row_stride) {

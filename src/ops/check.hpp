@@ -1,6 +1,7 @@
 // Argument checks that several operations share. Each throws Error{invalid_argument}.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "microscale/format.hpp"
@@ -8,6 +9,16 @@
 #include "microscale/numerics.hpp"
 
 namespace microscale {
+
+/// "operation: name", what messages begin with: without memory of its own, as most calls are right.
+class Place {
+ public:
+  Place(const char* operation, const char* name);
+  const char* c_str() const { return text_.data(); }
+
+ private:
+  std::array<char, 128> text_;  // longer ones are cut
+};
 
 /// The view with the stride that 0 stands for: rows side by side.
 template <class View>

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "seam/expert_rows.hpp"
@@ -35,7 +37,7 @@ void check_sizes(const char* operation, std::int64_t matrices, std::int64_t rows
 MemoryRange check_dense(const char* operation, const char* name, const void* data, DType dtype,
                         std::int64_t rows, std::int64_t cols, std::int64_t row_stride,
                         std::int64_t matrices) {
-  const std::string what = fmt::format("{}: {}", operation, name);
+  const Place what(operation, name);
   check_dtype(what.c_str(), dtype);
   check_view(what.c_str(), data, rows, cols, row_stride);
   const std::int64_t element = size_of(dtype);
@@ -51,10 +53,14 @@ MemoryRange check_dense(const char* operation, const char* name, const void* dat
   return {name, data, (last + cols) * element};
 }
 
-/// `count` matrices, or one.
-std::string buffer_of(const char* name, const char* part, std::int64_t count) {
-  return count == 1 ? fmt::format("{} {}", name, part)
-                    : fmt::format("{} {} of {} matrices", name, part, count);
+/// A part of `count` matrices, or of one.
+void check_part(const char* operation, const char* name, const char* part, std::int64_t count,
+                std::span<const std::uint8_t> bytes, std::int64_t wanted) {
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  if (size == wanted) return;
+  const std::string whole = count == 1 ? fmt::format("{} {}", name, part)
+                                       : fmt::format("{} {} of {} matrices", name, part, count);
+  check_bytes(operation, whole.c_str(), size, wanted);
 }
 
 void check_blocks(const char* operation, const char* name, const BlockTensorView& b,
@@ -74,10 +80,8 @@ void check_blocks(const char* operation, const char* name, const BlockTensorView
         fmt::format("{}: {} has rows of k = {} elements, no multiple of {}'s block of {}; pad k "
                     "of both operands with zeros",
                     operation, name, shape.cols, format.name, format.block));
-  check_bytes(operation, buffer_of(name, "codes", matrices).c_str(),
-              static_cast<std::int64_t>(b.codes.size()), code_bytes);
-  check_bytes(operation, buffer_of(name, "scales", matrices).c_str(),
-              static_cast<std::int64_t>(b.scales.size()), scale_bytes);
+  check_part(operation, name, "codes", matrices, b.codes, code_bytes);
+  check_part(operation, name, "scales", matrices, b.scales, scale_bytes);
   if ((b.codes.data() == nullptr && code_bytes > 0) ||
       (b.scales.data() == nullptr && scale_bytes > 0))
     refuse(fmt::format("{}: the codes or the scales of {} are null", operation, name));
@@ -136,7 +140,7 @@ void check_bias(const MatmulCall& call, const char* name, const TensorView& bias
 void check_global(const MatmulCall& call, const char* name, Format format,
                   const GlobalScale& scale) {
   if (format != Format::nvfp4) return;
-  const std::string place = fmt::format("{}: {}", call.operation, name);
+  const Place place(call.operation, name);
   if (call.groups && call.matrices == 0) return;  // no expert reads one
   check_global_scale(place.c_str(), scale, call.on_device, call.groups ? call.matrices : 0);
 }
@@ -165,7 +169,7 @@ void check_quantized(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
                scale_bytes, matrices);
   check_global(call, "d", o.format, o.global_scale);
   if (format.e8m0_scale)
-    check_no_global_scale(fmt::format("{}: d", call.operation).c_str(), o.global_scale, format);
+    check_no_global_scale(Place(call.operation, "d").c_str(), o.global_scale, format);
   ranges.push_back({"d's codes", o.codes.data(), static_cast<std::int64_t>(o.codes.size())});
   ranges.push_back({"d's scales", o.scales.data(), static_cast<std::int64_t>(o.scales.size())});
 }
@@ -237,6 +241,8 @@ void check_matmul(const MatmulCall& call) {
   if (!std::isfinite(call.alpha))
     refuse(fmt::format("{}: alpha is {}; it must be finite", call.operation, call.alpha));
   std::vector<MemoryRange> inputs, outputs;
+  inputs.reserve(8);
+  outputs.reserve(2);
   if (call.b_shape().cols != call.k())
     refuse(
         fmt::format("{}: a has k = {}, the weights have k = {}; they must agree (the weights are "

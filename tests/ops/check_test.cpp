@@ -23,6 +23,14 @@ std::string message_of(const std::function<void()>& body) {
   return "";
 }
 
+TEST(Check, places_name_operation_and_argument) {
+  EXPECT_STREQ(Place("matmul", "a").c_str(), "matmul: a");
+  EXPECT_STREQ(Place("", "").c_str(), ": ");
+  const std::string whole(300, 'x');
+  EXPECT_EQ(std::string(Place("matmul", whole.c_str()).c_str()), "matmul: " + whole.substr(0, 119));
+  EXPECT_EQ(std::string(Place(whole.c_str(), "a").c_str()), whole.substr(0, 127));
+}
+
 TEST(Check, a_view_needs_sizes_a_stride_and_data) {
   const int data = 0;
   EXPECT_EQ(message_of([&] { check_view("op", &data, 2, 3, 3); }), "");
