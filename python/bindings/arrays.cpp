@@ -121,10 +121,13 @@ void set_from(Array& array, const DlTensor& tensor) {
                           why.substr(0, why.find('\n'))));
 }
 
+thread_local bool from_dispatcher = false;
+
 /// DLPack does not say that a tensor stands for the negative of what lies in memory, as the
 /// imaginary part of a conjugate does. Codes and whole numbers never do.
 void require_as_stored(const Array& array, nb::handle object) {
-  if (array.type.bits < 16 || (array.type.code != 2 && array.type.code != 4)) return;
+  if (from_dispatcher || array.type.bits < 16 || (array.type.code != 2 && array.type.code != 4))
+    return;
   static PyObject* kept = nullptr;
   if (!kept) {
     static PyObject* type = nullptr;
@@ -294,6 +297,9 @@ Array take(nb::handle object, const char* name, Access access) {
   }
   return array;
 }
+
+FromDispatcher::FromDispatcher() { from_dispatcher = true; }
+FromDispatcher::~FromDispatcher() { from_dispatcher = false; }
 
 void note_write(nb::handle object) {
   if (known_type(Py_TYPE(object.ptr())).framework == Framework::torch) bump_version(object);

@@ -54,6 +54,15 @@ enum class Access : std::uint8_t { read, write };
 /// host or CUDA, of more than max_rank axes, read-only where it is written, of torch with the
 /// negative bit. torch's autograd is told of what is written.
 Array take(nb::handle object, const char* name, Access access = Access::read);
+/// While it lives, this thread's tensors come from torch's dispatcher, which has resolved negative
+/// bits: take() need not ask.
+class FromDispatcher {
+ public:
+  FromDispatcher();
+  ~FromDispatcher();
+  FromDispatcher(const FromDispatcher&) = delete;
+  FromDispatcher& operator=(const FromDispatcher&) = delete;
+};
 /// Tells torch's autograd that a tensor's values change, as its own operations in place do. Nothing
 /// for None and arrays of other frameworks.
 void note_write(nb::handle object);

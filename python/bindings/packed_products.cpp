@@ -42,6 +42,7 @@ void bind_packed_products(nb::module_& module) {
       "packed_matmul",
       [](nb::handle a, nb::handle packed, nb::handle global_scale, nb::handle bias, std::int64_t n,
          std::int64_t k, std::string_view format, nb::handle dtype, nb::handle out) {
+        const FromDispatcher resolved;
         PackedWeightsObject weights = weights_of(packed, 0, n, k, format);
         weights.global_scale = nb::borrow(global_scale);
         return product(a, weights, bias, words_of(dtype, out), defaults);
@@ -54,10 +55,25 @@ void bind_packed_products(nb::module_& module) {
               "None) -> Any"),
       "matmul by the bytes of a PackedWeights of shape (n, k).");
   module.def(
+      "packed_matmul_out",
+      [](nb::handle a, nb::handle packed, nb::handle global_scale, nb::handle bias, std::int64_t n,
+         std::int64_t k, std::string_view format, nb::handle out) {
+        const FromDispatcher resolved;
+        PackedWeightsObject weights = weights_of(packed, 0, n, k, format);
+        weights.global_scale = nb::borrow(global_scale);
+        product(a, weights, bias, words_of(Py_None, out), defaults);
+      },
+      nb::arg("a").none(), nb::arg("packed"), nb::arg("global_scale").none(),
+      nb::arg("bias").none(), nb::arg("n"), nb::arg("k"), nb::arg("format"), nb::arg("out"),
+      nb::sig("def packed_matmul_out(a: Array, packed: Array, global_scale: Array | None, bias: "
+              "Array | None, n: int, k: int, format: str, out: Array) -> None"),
+      "packed_matmul into out: the kernel of an operator as it is, with no Python around it.");
+  module.def(
       "packed_gated_matmul",
       [](nb::handle a, nb::handle packed, nb::handle global_scale, nb::handle up_global_scale,
          nb::handle gate_bias, nb::handle up_bias, std::int64_t n, std::int64_t k,
          std::string_view format, std::string_view activation, nb::handle dtype, nb::handle out) {
+        const FromDispatcher resolved;
         PackedWeightsObject weights = weights_of(packed, 0, n, k, format);
         weights.gated = true;
         weights.global_scale = nb::borrow(global_scale);
@@ -80,6 +96,7 @@ void bind_packed_products(nb::module_& module) {
          nb::handle offsets, nb::handle counts, std::int64_t capacity, nb::handle row_weights,
          std::int64_t experts, std::int64_t n, std::int64_t k, std::string_view format,
          nb::handle dtype, nb::handle out) {
+        const FromDispatcher resolved;
         PackedWeightsObject weights = weights_of(packed, experts, n, k, format);
         weights.global_scale = nb::borrow(global_scale);
         return grouped_product(a, weights, {offsets, counts, capacity}, row_weights, bias,

@@ -331,6 +331,11 @@ def grouped_matmul(a: Array | BlockTensor, b: BlockTensor | PackedWeights, *, of
 def packed_matmul(a: Array, packed: Array, global_scale: Array | None, bias: Array | None, n: int, k: int, format: str, dtype: DTypeLike = None, out: Array | None = None) -> Any:
     """matmul by the bytes of a PackedWeights of shape (n, k)."""
 
+def packed_matmul_out(a: Array, packed: Array, global_scale: Array | None, bias: Array | None, n: int, k: int, format: str, out: Array) -> None:
+    """
+    packed_matmul into out: the kernel of an operator as it is, with no Python around it.
+    """
+
 def packed_gated_matmul(a: Array, packed: Array, global_scale: Array | None, up_global_scale: Array | None, gate_bias: Array | None, up_bias: Array | None, n: int, k: int, format: str, activation: str = 'silu', dtype: DTypeLike = None, out: Array | None = None) -> Any:
     """
     gated_matmul by the bytes of what pack_gated_weights makes of two matrices (n, k).

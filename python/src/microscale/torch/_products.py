@@ -7,7 +7,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from .._core import packed_gated_matmul, packed_grouped_matmul, packed_matmul
+from .._core import packed_gated_matmul, packed_grouped_matmul, packed_matmul, packed_matmul_out
 from ._ops import define, for_gpu, result_of, retried
 
 Type = Optional[torch.dtype]  # what mypy takes for a type where torch is not installed
@@ -43,19 +43,6 @@ def _linear_cuda(
     return _linear(x, packed, scale, bias, n, k, format, dtype)
 
 
-def _linear_out(
-    x: Tensor,
-    packed: Tensor,
-    scale: Tensor | None,
-    bias: Tensor | None,
-    n: int,
-    k: int,
-    format: str,
-    out: Tensor,
-) -> None:
-    packed_matmul(x, packed, scale, bias, n, k, format, None, out)
-
-
 define(
     "linear(Tensor x, Tensor packed, Tensor? global_scale, Tensor? bias, SymInt n, SymInt k, str format, "
     "ScalarType? dtype=None) -> Tensor",
@@ -67,7 +54,7 @@ define(
 define(
     "linear_out(Tensor x, Tensor packed, Tensor? global_scale, Tensor? bias, SymInt n, SymInt k, "
     "str format, Tensor(a!) out) -> ()",
-    _linear_out,
+    packed_matmul_out,
     lambda *_: None,
 )
 
