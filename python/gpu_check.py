@@ -134,7 +134,7 @@ def nothing_waits_for_the_gpu(torch):
 def what_is_not_computed_is_zeros(torch):
     x, _, _ = torch_operands(torch, m=16)
     experts = ms.quantize(torch.randn(2, 512, 1024)).to("cuda:0")
-    q, k = torch.randn(16, 2, 128, device="cuda").bfloat16(), torch.randn(9, 1, 128, device="cuda").bfloat16()
+    q, k = (torch.randn(*shape, device="cuda").bfloat16() for shape in ((16, 2, 128), (9, 1, 128)))
     offsets, places, ends = (
         torch.tensor(rows, device="cuda", dtype=torch.int32) for rows in ([2, 5, 9], [1, 4], [0, 9])
     )

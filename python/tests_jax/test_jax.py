@@ -87,7 +87,8 @@ def test_refusals_name_the_argument():
             "global_scale: mxfp4 has none",
         ),
         (lambda: msj.matmul(jnp.zeros((3, 32)), w), r"a: of shape \(3, 32\)"),
-        (lambda: msj.matmul(jnp.zeros((3, 64)), jnp.zeros((32, 64))), "b: "),
+        (lambda: msj.matmul(jnp.zeros((3, 64)), msj.quantize(normal(2, 32, 64))), "b: of shape"),
+        (lambda: msj.matmul(jnp.zeros((3, 64)), w, out_dtype=jnp.int8), "out_dtype: int8"),
         (lambda: msj.dequantize(w, jnp.int8), "dtype: "),
         (lambda: msj.attention(*(jnp.zeros((1, 2, 3, 64)),) * 2, jnp.zeros((1, 2, 3, 32))), "v: of shape"),
     ):
@@ -95,3 +96,33 @@ def test_refusals_name_the_argument():
             call()
     with pytest.raises(jax.errors.JaxRuntimeError, match="multiple of 32"):
         msj.attention(*(jnp.zeros((1, 2, 3, 40)),) * 3)
+
+
+def test_what_is_no_array_is_named_with_its_type():
+    x, w = normal(3, 64), msj.quantize(normal(32, 64))
+    tensor = ms.quantize(np.asarray(normal(32, 64)))
+    for call, words in (
+        (lambda: msj.quantize("x"), "x: expected an array, got str"),
+        (lambda: msj.matmul(None, w), "a: expected an array, got NoneType"),
+        (lambda: msj.matmul(tensor, w), "a: expected an array, got BlockTensor"),
+        (lambda: msj.matmul(x, x), "b: expected a BlockArray, got ArrayImpl"),
+        (lambda: msj.matmul(x, tensor), "b: expected a BlockArray, got BlockTensor; .* BlockArray.of"),
+        (lambda: msj.dequantize(tensor), "t: expected a BlockArray, got BlockTensor"),
+        (lambda: msj.attention(None, x, x), "q: expected an array, got NoneType"),
+        (lambda: msj.BlockArray.of(x), "tensor: expected a microscale.BlockTensor, got ArrayImpl"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            call()
+
+
+def test_arrays_without_elements():
+    w, none = msj.quantize(normal(32, 64)), jnp.zeros((0, 64))
+    for format in ms.formats():
+        t = jax.jit(msj.quantize, static_argnums=1)(none, format)
+        assert t.shape == (0, 64) and t.dequantize().shape == (0, 64)
+    assert jax.jit(msj.matmul)(none, w).shape == (0, 32)
+    assert jax.grad(lambda x: msj.matmul(x, w).sum())(none).shape == (0, 64)
+    q, k = normal(2, 3, 4, 64), normal(2, 5, 2, 64)
+    for queries, keys in ((q[:, :0], k), (q[:0], k[:0])):
+        assert msj.attention(queries, keys, keys).shape == queries.shape
+    assert not msj.attention(q, k[:, :0], k[:, :0]).any()

@@ -54,6 +54,8 @@ class BlockArray:
     @classmethod
     def of(cls, tensor: _core.BlockTensor) -> BlockArray:
         """A BlockTensor of numpy, with row-major scales and blocks along the last axis."""
+        if not isinstance(tensor, _core.BlockTensor):
+            raise TypeError(f"tensor: expected a microscale.BlockTensor, got {type(tensor).__name__}")
         if tensor.layout != "row_major" or tensor.axis != -1:
             raise ValueError(f"tensor: {tensor!r}; pass row_major scales and blocks along the last axis")
         scale = None if tensor.global_scale is None else jnp.full((1,), tensor.global_scale, jnp.float32)
@@ -77,12 +79,24 @@ def _call(name: str, results: Any, arguments: list[Any], **attributes: Any) -> A
 
 
 def _dense(x: Any, name: str) -> Any:
-    x = jnp.asarray(x)
+    try:
+        x = jnp.asarray(x)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected an array, got {type(x).__name__}") from None
     if x.dtype not in _DENSE or x.ndim == 0:
         raise ValueError(
             f"{name}: {x.dtype} of shape {x.shape}; pass float32, bfloat16 or float16 with an axis or more"
         )
     return x
+
+
+def _blocks(t: Any, name: str) -> BlockArray:
+    if not isinstance(t, BlockArray):
+        raise TypeError(
+            f"{name}: expected a BlockArray, got {type(t).__name__}; quantize makes one, and BlockArray.of one "
+            "of a microscale.BlockTensor"
+        )
+    return t
 
 
 def quantize(
@@ -122,6 +136,7 @@ def quantize(
 
 def dequantize(t: BlockArray, dtype: Any = jnp.float32) -> jax.Array:
     """The values, rounded to nearest even to float32, bfloat16 or float16."""
+    t = _blocks(t, "t")
     if dtype not in _DENSE:
         raise ValueError(f"dtype: {dtype}; pass float32, bfloat16 or float16")
     result = jax.ShapeDtypeStruct(t.shape, dtype)
@@ -171,11 +186,15 @@ def matmul(a: Any, b: BlockArray, *, out_dtype: Any = None) -> jax.Array:
     """a @ b.T: a (..., k), b weights (n, k). The result is (..., n), of a's type or out_dtype. Its gradient
     is a's; the weights are constants."""
     a = _dense(a, "a")
-    if not isinstance(b, BlockArray) or len(b.shape) != 2:
-        raise ValueError(f"b: {b!r}; pass a BlockArray (n, k)")
+    b = _blocks(b, "b")
+    if len(b.shape) != 2:
+        raise ValueError(f"b: of shape {b.shape}; pass weights (n, k)")
     if a.shape[-1] != b.shape[1]:
         raise ValueError(f"a: of shape {a.shape}, its last axis must have the weights' k = {b.shape[1]}")
-    return _matmul(a, b, jnp.dtype(out_dtype or a.dtype))
+    dtype = jnp.dtype(out_dtype or a.dtype)
+    if dtype not in _DENSE:
+        raise ValueError(f"out_dtype: {dtype}; pass float32, bfloat16 or float16")
+    return _matmul(a, b, dtype)
 
 
 def attention(
