@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build help demo wheel test test-python levels check-deep sanitizers test-clients fuzz bench format clean distclean install
+.PHONY: build help demo wheel test test-python levels test-ranks check-deep sanitizers test-clients fuzz bench format clean distclean install
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -44,8 +44,11 @@ sanitizers: ## the tests of memory and threads under the sanitizers (check-deep 
 	@JOBS=$(JOBS) scripts/run_sanitizers subset
 
 check-deep: ## the long checks: whole suite under the sanitizers, second compiler, long fuzzing, kill loops
-	@scripts/bootstrap build test fuzz
+	@scripts/bootstrap build test fuzz mpi
 	@JOBS=$(JOBS) scripts/check_deep
+
+test-ranks: ## quantize under mpirun (installs Open MPI)
+	@scripts/bootstrap build mpi && scripts/test_ranks
 
 test-clients: build ## real readers of our files, and microscale.torch (installs torch: 2 to 6 GB)
 	@scripts/test_clients/run.sh

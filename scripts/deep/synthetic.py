@@ -1,4 +1,5 @@
 """Synthetic sharded BF16 checkpoints of any size, made without numpy: Llama-like names and a valid index."""
+import hashlib
 import json
 import os
 import random
@@ -61,3 +62,17 @@ def write_model(folder, layers, hidden, inner, layers_per_shard=1, seed=1):
         with open(os.path.join(folder, name), "w") as file:
             json.dump(value, file, indent=2)
     return total
+
+
+def tree_hash(folder):
+    """SHA-256 over the names and bytes of every file."""
+    digest = hashlib.sha256()
+    for root, folders, files in os.walk(folder):
+        folders.sort()
+        for name in sorted(files):
+            path = os.path.join(root, name)
+            digest.update(os.path.relpath(path, folder).encode() + b"\0")
+            with open(path, "rb") as file:
+                while piece := file.read(1 << 20):
+                    digest.update(piece)
+    return digest.hexdigest()

@@ -27,11 +27,12 @@ constexpr std::int64_t batch_bytes_per_worker = std::int64_t{64} << 20;
 class Converter {
  public:
   Converter(const QuantizeModelOptions& options, const ProgressCallback& progress,
-            const TileQuantizerFactory& quantizers, const ModelPlan& plan)
+            const TileQuantizerFactory& quantizers, const ModelPlan& plan, Ranks& ranks)
       : options_(options),
         progress_(progress),
         quantizers_(quantizers),
         plan_(plan),
+        ranks_(ranks),
         report_(start_report(plan, options)),
         shards_(plan, options.output),
         runner_(plan, options, shards_,
@@ -44,8 +45,12 @@ class Converter {
  private:
   // Workers and their buffers, within the memory limit.
   void hire_workers();
-  // The journal, new or resumed; afterwards done_ says which shards need no work.
+  // The journal, new or resumed; afterwards done_ and owner_ say which shards this rank converts.
   void open_journal();
+  // A file that another run or rank has finished.
+  Status take_over(FinishedFile file);
+  // What the other ranks have finished.
+  void gather();
   void check_room() const;
   // Of tensors that no shard to be written takes up: done before the start.
   std::int64_t dropped_bytes() const;
@@ -54,6 +59,7 @@ class Converter {
   void finish_shard(std::size_t shard);
   void write_other_files();
   void write_manifest(ManifestContents contents);
+  bool is_first() const { return ranks_.rank() == 0; }
   // Tells the caller how far it is, and stops if that is the answer.
   void advance(std::int64_t bytes, std::string_view item);
 
@@ -61,15 +67,18 @@ class Converter {
   const ProgressCallback& progress_;
   const TileQuantizerFactory& quantizers_;
   const ModelPlan& plan_;
+  Ranks& ranks_;
   ModelReport report_;
   OutputShards shards_;
   UnitRunner runner_;
   std::vector<Workspace> workspaces_;  // one a worker
+  Fingerprint fingerprint_;
   std::optional<Journal> journal_;
-  std::vector<bool> done_;     // by shard: finished by an earlier run
+  std::vector<bool> done_;     // by shard: finished by an earlier run or another rank
+  std::vector<int> owner_;     // by shard: the rank that converts it; -1: done before the start
   std::mutex finish_mutex_;    // guards report_ and journal_
   std::mutex progress_mutex_;  // guards bytes_done_, and one callback at a time
-  std::int64_t bytes_done_ = 0;
+  std::int64_t bytes_done_ = 0, bytes_total_ = 0;  // of the input: of this rank's shards
 };
 
 void Converter::open() {
@@ -78,10 +87,15 @@ void Converter::open() {
 }
 
 ModelReport Converter::run() {
-  check_room();
+  if (is_first()) check_room();
   advance(dropped_bytes(), "");
   convert_shards();
-  write_other_files();
+  if (!is_first()) journal_.reset();  // rank 0 takes it over
+  ranks_.wait_for_all();
+  if (is_first()) {
+    gather();
+    write_other_files();
+  }
   return std::move(report_);
 }
 
@@ -99,7 +113,10 @@ void Converter::hire_workers() {
 void Converter::convert_shards() {
   const auto workers = static_cast<std::int64_t>(workspaces_.size());
   const std::int64_t batch_bytes = std::max(least_batch_bytes, workers * batch_bytes_per_worker);
-  const std::vector<Batch> batches = make_schedule(plan_, done_, batch_bytes);
+  std::vector<bool> left_alone(owner_.size());
+  for (std::size_t shard = 0; shard < owner_.size(); ++shard)
+    left_alone[shard] = owner_[shard] != ranks_.rank();
+  const std::vector<Batch> batches = make_schedule(plan_, left_alone, batch_bytes);
   for (const Batch& batch : batches) {
     for (const Unit& unit : batch.convert) shards_.expect(unit.shard, 1);
   }
@@ -128,26 +145,59 @@ void Converter::run_units(const std::vector<Unit>& units, const std::vector<Unit
   runner_.settle_global_scales(measure);
 }
 
+Status Converter::take_over(FinishedFile file) {
+  const auto shard =
+      std::find_if(plan_.model.shards.begin(), plan_.model.shards.end(),
+                   [&](const ModelShard& candidate) { return candidate.name == file.name; });
+  if (shard == plan_.model.shards.end() || !is_intact(options_.output, file)) return success();
+  const auto index = static_cast<std::size_t>(shard - plan_.model.shards.begin());
+  if (file.hashes.size() != plan_.shards[index].layout.tensors.size()) return success();
+  shards_.set_hashes(index, std::move(file.hashes));
+  if (Status restored = restore_shard_report(file.report, plan_, index, report_); !restored) {
+    return restored;
+  }
+  done_[index] = true;
+  return success();
+}
+
 void Converter::open_journal() {
   done_.assign(plan_.shards.size(), false);
-  const auto visit = [&](FinishedFile file) -> Status {
-    const auto shard =
-        std::find_if(plan_.model.shards.begin(), plan_.model.shards.end(),
-                     [&](const ModelShard& candidate) { return candidate.name == file.name; });
-    if (shard == plan_.model.shards.end() || !is_intact(options_.output, file)) return success();
-    const auto index = static_cast<std::size_t>(shard - plan_.model.shards.begin());
-    if (file.hashes.size() != plan_.shards[index].layout.tensors.size()) return success();
-    shards_.set_hashes(index, std::move(file.hashes));
-    if (Status restored = restore_shard_report(file.report, plan_, index, report_); !restored) {
-      return restored;
-    }
-    done_[index] = true;
-    return success();
-  };
-  const Fingerprint fingerprint = take(fingerprint_of(plan_, options_));
-  journal_ = take(open_output_folder(options_, fingerprint, visit));
+  fingerprint_ = take(fingerprint_of(plan_, options_));
+  const Fingerprint wanted = fingerprint_from(ranks_.from_first(to_text(fingerprint_)));
+  if (const std::string other = difference(wanted, fingerprint_); !other.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("quantize: rank {} was started otherwise than rank 0: {}; give all "
+                            "ranks the same input and options",
+                            ranks_.rank(), other));
+  }
+  const auto visit = [this](FinishedFile file) { return take_over(std::move(file)); };
+  if (is_first()) journal_ = take(open_output_folder(options_, fingerprint_, visit));
+  ranks_.wait_for_all();
+  if (!is_first()) {
+    take(Journal::read(options_.output, fingerprint_, visit));
+    journal_ = take(Journal::start(options_.output, fingerprint_, ranks_.rank()));
+  }
+  ranks_.wait_for_all();  // rank 0 writes to its journal from here on
+  owner_ = share_out(plan_, done_, ranks_.count());
   for (const TensorTreatment& tensor : plan_.tensors) {
-    if (done_[tensor.shard]) bytes_done_ += static_cast<std::int64_t>(tensor.entry->bytes());
+    const auto bytes = static_cast<std::int64_t>(tensor.entry->bytes());
+    if (done_[tensor.shard]) bytes_done_ += bytes;
+    if (done_[tensor.shard] || owner_[tensor.shard] == ranks_.rank()) bytes_total_ += bytes;
+  }
+}
+
+void Converter::gather() {
+  for (std::size_t shard = 0; shard < owner_.size(); ++shard)
+    done_[shard] = owner_[shard] == -1 || owner_[shard] == ranks_.rank();
+  take(journal_->absorb_others(fingerprint_,
+                               [this](FinishedFile file) { return take_over(std::move(file)); }));
+  for (std::size_t shard = 0; shard < owner_.size(); ++shard) {
+    if (done_[shard]) continue;
+    throw Error(
+        ErrorCode::io,
+        fmt::format("quantize: rank {} has ended, but '{}' is not in '{}' as it left it; "
+                    "let all ranks write to one file system, and run again with --resume",
+                    owner_[shard], plan_.model.shards[shard].name, options_.output.string()));
   }
 }
 
@@ -168,7 +218,7 @@ void Converter::check_room() const {
 std::int64_t Converter::dropped_bytes() const {
   std::int64_t bytes = 0;
   for (const TensorTreatment& tensor : plan_.tensors) {
-    if (tensor.decision.treatment == Treatment::drop && !done_[tensor.shard]) {
+    if (tensor.decision.treatment == Treatment::drop && owner_[tensor.shard] == ranks_.rank()) {
       bytes += static_cast<std::int64_t>(tensor.entry->bytes());
     }
   }
@@ -178,7 +228,7 @@ std::int64_t Converter::dropped_bytes() const {
 void Converter::advance(std::int64_t bytes, std::string_view item) {
   std::lock_guard lock(progress_mutex_);
   bytes_done_ += bytes;
-  if (!progress_ || progress_(bytes_done_, plan_.summary.bytes_before, item)) return;
+  if (!progress_ || progress_(bytes_done_, bytes_total_, item)) return;
   throw Error(ErrorCode::interrupted,
               fmt::format("quantize: interrupted; run again with --resume to finish '{}'",
                           options_.output.string()));
@@ -221,15 +271,16 @@ void Converter::write_manifest(ManifestContents contents) {
 
 }  // namespace
 
-Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress) {
+Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress,
+                         Ranks& ranks) {
   const std::string place = computed_on(options);
-  Conversion conversion = convert_model(options, progress, open_quantizers(options));
+  Conversion conversion = convert_model(options, progress, open_quantizers(options), ranks);
   conversion.plan.computed_on = place;
   return conversion;
 }
 
 Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress,
-                         const TileQuantizerFactory& quantizers) {
+                         const TileQuantizerFactory& quantizers, Ranks& ranks) {
   take(check_output_place(options.input, options.output));
   ModelPlan plan = take(make_model_plan(options));
   const bool nothing = std::all_of(plan.shards.begin(), plan.shards.end(),
@@ -239,14 +290,17 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
                 fmt::format("quantize: nothing in '{}' would be quantized; see why with --dry-run",
                             options.input.string()));
   }
-  if (options.resume && looks_finished(options)) {
-    FinishedRun finished = take(mend_finished_run(plan, options, progress));
+  // Rank 0 looks before it makes the folder, so that none of the others sees what it made.
+  const bool ended = options.resume && ranks.rank() == 0 && looks_finished(options);
+  if (!ranks.from_first(ended ? "finished" : "").empty()) {
+    FinishedRun finished{.done = true};
+    if (ranks.rank() == 0) finished = take(mend_finished_run(plan, options, progress));
     ModelReport report = start_report(plan, options);
     return {std::move(plan.summary), std::move(report), std::move(finished)};
   }
   std::error_code error;
   const bool made = !std::filesystem::exists(options.output, error);
-  std::optional<Converter> converter(std::in_place, options, progress, quantizers, plan);
+  std::optional<Converter> converter(std::in_place, options, progress, quantizers, plan, ranks);
   converter->open();
   try {
     ModelReport report = converter->run();

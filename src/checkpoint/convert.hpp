@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "checkpoint/finished_run.hpp"
+#include "checkpoint/ranks.hpp"
 #include "checkpoint/tile_quantizer.hpp"
 #include "microscale/checkpoint.hpp"
 #include "report/model_report.hpp"
@@ -14,16 +15,20 @@ namespace microscale {
 
 struct Conversion {
   ConversionPlan plan;
-  ModelReport report;  // of the whole model, also when part of it was converted by an earlier run
+  ModelReport report;  // of the whole model, also when part of it was converted by an earlier run;
+                       // of other ranks than 0, of its own shards
   FinishedRun finished{};  // done by an earlier run: nothing was measured by this one
 };
 
 /// As quantize_model in microscale/checkpoint.hpp. Throws Error.
-Conversion convert_model(const QuantizeModelOptions& options,
-                         const ProgressCallback& progress = {});
+/// With other ranks, each of which calls it with the same options (threads, memory and GPUs may
+/// differ): each converts shards of its own, rank 0 writes everything else. Progress is of this
+/// rank's shards.
+Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress = {},
+                         Ranks& ranks = one_rank());
 
 /// With other processors than options.gpus names.
 Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress,
-                         const TileQuantizerFactory& quantizers);
+                         const TileQuantizerFactory& quantizers, Ranks& ranks = one_rank());
 
 }  // namespace microscale

@@ -50,6 +50,10 @@ Json first_line(const Fingerprint& fingerprint) {
   return json;
 }
 
+fs::path path_of(const fs::path& folder, int rank) {
+  return folder / (std::string(journal_name) + (rank == 0 ? "" : fmt::format(".{}", rank)));
+}
+
 Fingerprint recorded_in(const Json& line) {
   Fingerprint recorded;
   for (const auto& [key, value] : line.items()) {
@@ -92,6 +96,39 @@ Result<int> open_alone(const fs::path& path, int flags) {
       ErrorCode::io,
       fmt::format("another run is writing to '{}'; wait for it or choose another output folder",
                   path.parent_path().string())};
+}
+
+// Hands every finished file to `visit`; the bytes up to the end of the last whole line. A failure
+// when the journal is damaged or of another conversion.
+Result<std::uint64_t> read_lines(const fs::path& path, const Fingerprint& fingerprint,
+                                 const VisitFinished& visit) {
+  std::ifstream file(path, std::ios::binary);
+  std::uint64_t complete = 0;
+  std::string line;
+  while (std::getline(file, line) && !file.eof()) {
+    auto json = parse_json(line);
+    if (!json || !json.value().is_object()) return damaged(path);
+    if (complete == 0) {
+      const auto of = json.value().find("of"), version = json.value().find("journal");
+      const auto end = json.value().end();
+      if (of == end || !of->is_object() || version == end || *version != journal_version) {
+        return damaged(path);
+      }
+      if (const std::string changed = difference(recorded_in(*of), fingerprint); !changed.empty()) {
+        return Failure{ErrorCode::invalid_argument,
+                       fmt::format("cannot resume in '{}': {}; repeat the input and options of the "
+                                   "interrupted run, or start again in another folder",
+                                   path.parent_path().string(), changed)};
+      }
+    } else {
+      auto finished = read_line(json.value(), path);
+      if (!finished) return finished.failure();
+      if (Status visited = visit(std::move(finished.value())); !visited) return visited.failure();
+    }
+    complete += line.size() + 1;
+  }
+  if (file.bad()) return io_failure("read", path, EIO);
+  return complete;
 }
 
 }  // namespace
@@ -147,59 +184,74 @@ bool is_intact(const fs::path& folder, const FinishedFile& file) {
   return digest && digest.value() == file.digest;
 }
 
-Result<Journal> Journal::start(const fs::path& folder, const Fingerprint& fingerprint) {
-  const fs::path path = folder / journal_name;
+std::string to_text(const Fingerprint& fingerprint) { return first_line(fingerprint).dump(); }
+
+Fingerprint fingerprint_from(const std::string& text) {
+  const auto json = parse_json(text);
+  if (!json || !json.value().contains("of")) return {};
+  return recorded_in(json.value().at("of"));
+}
+
+Result<Journal> Journal::start(const fs::path& folder, const Fingerprint& fingerprint, int rank) {
+  const fs::path path = path_of(folder, rank);
   const auto descriptor = open_alone(path, O_CREAT | O_EXCL);
   if (!descriptor) return descriptor.failure();
   Journal journal(path, descriptor.value());
-  if (Status written = journal.append(first_line(fingerprint).dump()); !written)
-    return written.failure();
+  if (Status written = journal.append(to_text(fingerprint)); !written) return written.failure();
   if (Status durable = sync_folder(folder); !durable) return durable.failure();
   return journal;
 }
 
 Result<Journal> Journal::resume(const fs::path& folder, const Fingerprint& fingerprint,
-                                const std::function<Status(FinishedFile)>& visit) {
-  const fs::path path = folder / journal_name;
+                                const VisitFinished& visit) {
+  const fs::path path = path_of(folder, 0);
   const auto descriptor = open_alone(path, 0);
   if (!descriptor) return descriptor.failure();
   Journal journal(path, descriptor.value());
-  std::ifstream file(path, std::ios::binary);
-  std::uint64_t complete = 0;  // bytes up to the end of the last whole line
-  std::string line;
-  while (std::getline(file, line) && !file.eof()) {
-    auto json = parse_json(line);
-    if (!json || !json.value().is_object()) return damaged(path);
-    if (complete == 0) {
-      const Json wanted = first_line(fingerprint);
-      const auto of = json.value().find("of"), version = json.value().find("journal");
-      const auto end = json.value().end();
-      if (of == end || !of->is_object() || version == end || *version != journal_version) {
-        return damaged(path);
-      }
-      if (const std::string changed = difference(recorded_in(*of), fingerprint); !changed.empty()) {
-        return Failure{ErrorCode::invalid_argument,
-                       fmt::format("cannot resume in '{}': {}; repeat the input and options of the "
-                                   "interrupted run, or start again in another folder",
-                                   folder.string(), changed)};
-      }
-    } else {
-      auto finished = read_line(json.value(), path);
-      if (!finished) return finished.failure();
-      if (Status visited = visit(std::move(finished.value())); !visited) return visited.failure();
-    }
-    complete += line.size() + 1;
-  }
-  if (file.bad()) return io_failure("read", path, EIO);
-  if (::ftruncate(journal.descriptor_, static_cast<off_t>(complete)) != 0) {
+  const auto complete = read_lines(path, fingerprint, visit);
+  if (!complete) return complete.failure();
+  if (::ftruncate(journal.descriptor_, static_cast<off_t>(complete.value())) != 0) {
     return io_failure("repair", path, errno);
   }
   // Killed before the first line was complete: nothing else can have been written yet.
-  if (complete == 0) {
-    if (Status written = journal.append(first_line(fingerprint).dump()); !written)
-      return written.failure();
+  if (complete.value() == 0) {
+    if (Status written = journal.append(to_text(fingerprint)); !written) return written.failure();
+  }
+  if (Status absorbed = journal.absorb_others(fingerprint, visit); !absorbed) {
+    return absorbed.failure();
   }
   return journal;
+}
+
+Status Journal::read(const fs::path& folder, const Fingerprint& fingerprint,
+                     const VisitFinished& visit) {
+  const auto complete = read_lines(path_of(folder, 0), fingerprint, visit);
+  return complete ? success() : Status(complete.failure());
+}
+
+Status Journal::absorb_others(const Fingerprint& fingerprint, const VisitFinished& visit) {
+  const fs::path folder = path_.parent_path();
+  const std::string prefix = std::string(journal_name) + ".";
+  std::vector<fs::path> others;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().starts_with(prefix)) others.push_back(entry.path());
+  }
+  if (error) return io_failure("look beside", path_, error.value());
+  for (const fs::path& other : others) {
+    const auto descriptor = open_alone(other, 0);
+    if (!descriptor) return descriptor.failure();
+    const Journal closes(other, descriptor.value());
+    const auto record_and_visit = [&](FinishedFile file) -> Status {
+      if (Status recorded = record(file); !recorded) return recorded;
+      return visit(std::move(file));
+    };
+    const auto complete = read_lines(other, fingerprint, record_and_visit);
+    if (!complete) return complete.failure();
+    fs::remove(other, error);
+    if (error) return io_failure("remove", other, error.value());
+  }
+  return others.empty() ? success() : sync_folder(folder);
 }
 
 Journal::Journal(Journal&& other) noexcept

@@ -1,7 +1,8 @@
 // What an interrupted conversion leaves behind so that another run can finish it: a file in the
 // output folder that says what was being converted with which options, and which output files are
 // complete. One JSON object a line, each on the disk before the work goes on; a line cut short by a
-// crash does not count.
+// crash does not count. Of processes that convert one model together (checkpoint/ranks.hpp) each
+// but the first has a journal of its own, which the first takes into its own.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,10 @@ using Fingerprint = std::vector<std::pair<std::string, std::string>>;
 /// The first thing that changed between two of them, in words; empty: nothing.
 std::string difference(const Fingerprint& recorded, const Fingerprint& now);
 
+/// As one line, and back.
+std::string to_text(const Fingerprint& fingerprint);
+Fingerprint fingerprint_from(const std::string& text);
+
 struct FinishedFile {
   std::string name;                     // within the output folder
   std::uint64_t size = 0;               // bytes
@@ -44,15 +49,26 @@ Result<std::string> sample_digest(const std::filesystem::path& path);
 /// Whether the file is there with the size and the sample that were recorded.
 bool is_intact(const std::filesystem::path& folder, const FinishedFile& file);
 
+using VisitFinished = std::function<Status(FinishedFile)>;
+
 class Journal {
  public:
-  /// Begins one in `folder`, which is an existing folder without one.
-  static Result<Journal> start(const std::filesystem::path& folder, const Fingerprint& fingerprint);
+  /// Begins that of a rank in `folder`, which is an existing folder without it.
+  static Result<Journal> start(const std::filesystem::path& folder, const Fingerprint& fingerprint,
+                               int rank = 0);
 
-  /// Opens the one in `folder` and hands every finished file to `visit`. A failure when it is of
-  /// another conversion (saying what differs), damaged, or in use by another process.
+  /// Opens rank 0's in `folder`, takes those of other ranks into it, and hands every finished file
+  /// to `visit`. A failure when one is of another conversion (saying what differs), damaged, or in
+  /// use by another process.
   static Result<Journal> resume(const std::filesystem::path& folder, const Fingerprint& fingerprint,
-                                const std::function<Status(FinishedFile)>& visit);
+                                const VisitFinished& visit);
+
+  /// Hands every file that rank 0's journal names to `visit`, while rank 0 has it open.
+  static Status read(const std::filesystem::path& folder, const Fingerprint& fingerprint,
+                     const VisitFinished& visit);
+
+  /// Takes the journals of ranks that have ended into this one, handing each file to `visit`.
+  Status absorb_others(const Fingerprint& fingerprint, const VisitFinished& visit);
 
   Journal(Journal&& other) noexcept;
   Journal& operator=(Journal&& other) noexcept;

@@ -10,6 +10,7 @@
 #include "checkpoint/output_folder.hpp"
 #include "command_progress.hpp"
 #include "commands.hpp"
+#include "launched_ranks.hpp"
 #include "report/html.hpp"
 #include "report/table.hpp"
 #include "report/units.hpp"
@@ -188,7 +189,9 @@ void print_cost(const Conversion& conversion, const QuantizeCommand& command, Co
   text += fmt::format("{} became {}: {} smaller.\n", format_bytes(report.bytes_before),
                       format_bytes(report.bytes_after),
                       format_ratio(report.bytes_before, report.bytes_after));
-  text += fmt::format("Quantized on {}.\n", conversion.plan.computed_on);
+  const int ranks = launched_ranks().count();
+  text += fmt::format("Quantized on {}{}.\n", conversion.plan.computed_on,
+                      ranks > 1 ? fmt::format(" by {} ranks", ranks) : "");
   text += left_out_text(conversion.plan, console.out.utf8);
   text += printable(fmt::format("Wrote '{}'.", command.options.output.string()), console.out.utf8) +
           "\n";
@@ -239,8 +242,13 @@ void check_report(const QuantizeCommand& command) {
 int run(const QuantizeCommand& command, Console& console) {
   check_report(command);
   if (command.dry_run) return dry_run(command, console);
+  Ranks& ranks = launched_ranks();
+  if (ranks.rank() != 0) {  // rank 0 speaks for all
+    convert_model(command.options, {}, ranks);
+    return exit_success;
+  }
   CommandProgress progress(console, "quantize");
-  const Conversion conversion = convert_model(command.options, progress.callback());
+  const Conversion conversion = convert_model(command.options, progress.callback(), ranks);
   progress.finish();
   if (!command.report.empty() && !conversion.finished.done) {
     take(write_named_file(command.report, render_html(conversion.report)));

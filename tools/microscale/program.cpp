@@ -18,6 +18,7 @@
 #include "core/backend_name.hpp"
 #include "core/threads.hpp"
 #include "help.hpp"
+#include "launched_ranks.hpp"
 #include "options.hpp"
 #include "program.hpp"
 #include "microscale/context.hpp"
@@ -230,9 +231,7 @@ int run_arguments(Console& console, std::vector<std::string> arguments, std::str
   return run_command(app, name, words, console);
 }
 
-}  // namespace
-
-int run_program(std::vector<std::string> arguments) {
+int run_and_report(std::vector<std::string> arguments) {
   Console console;
   for (const std::string& word : arguments) console.json = console.json || word == "--json";
   std::string name;
@@ -256,6 +255,14 @@ int run_program(std::vector<std::string> arguments) {
     return console.report_error(name, "internal", 4,
                                 fmt::format("internal error, please report: {}", error.what()));
   }
+}
+
+}  // namespace
+
+int run_program(std::vector<std::string> arguments) {
+  const int code = run_and_report(std::move(arguments));
+  leave_ranks(code);
+  return code;
 }
 
 }  // namespace microscale
