@@ -93,8 +93,8 @@ def _dense(x: Any, name: str) -> Any:
 def _blocks(t: Any, name: str) -> BlockArray:
     if not isinstance(t, BlockArray):
         raise TypeError(
-            f"{name}: expected a BlockArray, got {type(t).__name__}; quantize makes one, and BlockArray.of one "
-            "of a microscale.BlockTensor"
+            f"{name}: expected a BlockArray, got {type(t).__name__}; quantize makes one, and "
+            "BlockArray.of one of a microscale.BlockTensor"
         )
     return t
 
