@@ -103,6 +103,8 @@ class BlockTensor:
     code * block scale * global scale. Made by quantize and from_parts.
     """
 
+    __array_ufunc__: None = None
+
     @staticmethod
     def from_parts(codes: Array, scales: Array, global_scale: float | Array | None = None, *, format: str, shape: Sequence[int] | None = None, axis: int = -1, layout: str = 'row_major') -> BlockTensor:
         """
@@ -179,6 +181,8 @@ class BlockTensor:
         """The codes viewed as torch.float4_e2m1fn_x2."""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def __repr__(self) -> str: ...
 
