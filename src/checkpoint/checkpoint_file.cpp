@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "checkpoint/json.hpp"
 #include "checkpoint/quantized_folder.hpp"
 #include "microscale/error.hpp"
 
@@ -77,6 +78,14 @@ struct CheckpointFile::Opened {
       tensor.file = folder.file_of(*logical.stored);
       tensor.bytes = bytes(*logical.stored);
       return tensor;
+    }
+    if (logical.weight) {
+      const ModelTensor& codes = logical.weight->codes();
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("'{}': {} is {}, of which no view can be had; `dequantize` the model "
+                              "first",
+                              folder.model.opened.string(), in_quotes(codes.name()),
+                              logical.weight->facts().description));
     }
     const QuantizedModule& module = *logical.module;
     tensor.dtype = info(module.format).name;

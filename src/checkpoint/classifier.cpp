@@ -33,6 +33,24 @@ bool has_gpt_oss_marks(const std::vector<const TensorEntry*>& entries) {
   return bias && beside;
 }
 
+using Entries = std::vector<const TensorEntry*>;
+
+// `beside`: of the files that lie beside the model and are no strays.
+Result<Classifier> classify(const ModelFolder& model, const Entries& entries, Entries beside) {
+  ModelFacts facts;
+  if (model.config_text) {
+    auto read = read_model_facts(*model.config_text);
+    if (!read) return read.failure();
+    facts = std::move(read.value());
+  }
+  for (const ModelShard& stray : model.strays) {
+    for (const TensorEntry& entry : stray.header.tensors) {
+      if (!model.find(entry.name)) beside.push_back(&entry);
+    }
+  }
+  return Classifier(entries, std::move(facts), beside);
+}
+
 }  // namespace
 
 Classifier::Classifier(const std::vector<const TensorEntry*>& entries, ModelFacts facts,
@@ -127,22 +145,19 @@ Verdict Classifier::judge_dense(const TensorEntry& tensor) const {
 }
 
 Result<Classifier> classify_model(const ModelFolder& model) {
-  ModelFacts facts;
-  if (model.config_text) {
-    auto read = read_model_facts(*model.config_text);
-    if (!read) return read.failure();
-    facts = std::move(read.value());
-  }
-  std::vector<const TensorEntry*> entries, beside;
+  Entries entries, beside;
   for (const ModelTensor& tensor : model.tensors) {
     (model.shards[tensor.shard].side ? beside : entries).push_back(tensor.entry);
   }
-  for (const ModelShard& stray : model.strays) {
-    for (const TensorEntry& entry : stray.header.tensors) {
-      if (!model.find(entry.name)) beside.push_back(&entry);
-    }
+  return classify(model, entries, std::move(beside));
+}
+
+Result<Classifier> classify_model(const ModelFolder& model, const DenseView& view) {
+  Entries entries, beside;
+  for (const DenseTensor& tensor : view.tensors) {
+    (model.shards[tensor.shard].side ? beside : entries).push_back(&tensor.entry);
   }
-  return Classifier(entries, std::move(facts), beside);
+  return classify(model, entries, std::move(beside));
 }
 
 std::optional<DType> dense_type(StoredType type) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/dense_view.hpp"
 #include "checkpoint/fused_experts.hpp"
 #include "checkpoint/kept_layers.hpp"
 #include "checkpoint/model_facts.hpp"
@@ -70,6 +71,9 @@ class Classifier {
 
 /// The tensors of an open model, with what its config.json says (facts of nothing, if it has none).
 Result<Classifier> classify_model(const ModelFolder& model);
+
+/// The same of the tensors of the dense model that it stands for.
+Result<Classifier> classify_model(const ModelFolder& model, const DenseView& view);
 
 /// Element type of weights that can be quantized; nothing for the others.
 std::optional<DType> dense_type(StoredType type);

@@ -31,7 +31,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 
 // "nvfp4", or the stored type in small letters.
 std::string treatment_of(const LogicalTensor& tensor) {
-  if (tensor.module) return std::string(info(tensor.module->format).name);
+  if (tensor.coded()) return tensor.coding_name();
   std::string name = to_string(tensor.stored->entry->type);
   std::transform(name.begin(), name.end(), name.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -62,16 +62,16 @@ struct Scratch {
 
 // Elements of [begin, end) of the piece that are larger than the largest value of their block. A
 // block of NaN clips nothing.
-std::uint64_t count_clipped(const QuantizedModule& module, const Scratch& data, std::size_t begin,
+std::uint64_t count_clipped(const BlockCoding& coding, const Scratch& data, std::size_t begin,
                             std::size_t end) {
-  const FormatInfo& format = info(module.format);
+  const FormatInfo& format = info(coding.format);
   const auto block = static_cast<std::size_t>(format.block);
   const float largest_code =
       with_codec(format.element, [](auto codec) { return codec.decode(codec.max_code); });
   std::uint64_t clipped = 0;
   for (std::size_t at = begin; at < end; at += block) {
-    float step = scale_value(module.format, data.other.scales[at / block]);
-    if (!format.e8m0_scale) step *= module.multiplier;
+    float step = scale_value(coding.format, data.other.scales[at / block]);
+    if (!format.e8m0_scale) step *= coding.multiplier;
     const float limit = largest_code * step;
     for (std::size_t i = at; i < std::min(at + block, end); ++i) {
       clipped += std::fabs(data.original.values[i]) > limit;
@@ -198,9 +198,9 @@ class Comparison {
     report.treatment = treatment_of(b);
     report.bytes_before = a.bytes();
     report.bytes_after = b.bytes();
-    if (b.module) {
-      report.blocks = b.elements() / info(b.module->format).block;
-      if (b.module->global_scale) report.global_scale = b.module->multiplier;
+    if (const auto coding = b.blocks()) {
+      report.blocks = b.elements() / info(coding->format).block;
+      if (!info(coding->format).e8m0_scale) report.global_scale = coding->multiplier;
     }
     if (a.shape != b.shape) {
       report.reason = "different shape";
@@ -231,15 +231,15 @@ class Comparison {
     take(read_piece(other_, other_piece, data.other));
     result.same_bytes =
         same_stored_type(*pair.original, *pair.other) && data.original.codes == data.other.codes;
-    const QuantizedModule* module = pair.other->module;
-    if (module) count_codes(data.other, module->format, result.scale_codes, result.element_codes);
+    const auto coding = pair.other->blocks();
+    if (coding) count_codes(data.other, coding->format, result.scale_codes, result.element_codes);
     const std::span<const float> original(data.original.values), restored(data.other.values);
     constexpr auto run = static_cast<std::size_t>(error_run_elements);
     for (std::size_t begin = 0; begin < original.size(); begin += run) {
       const std::size_t end = std::min(begin + run, original.size());
       result.runs.push_back(
           error_run(original.subspan(begin, end - begin), restored.subspan(begin, end - begin)));
-      if (module) result.runs.back().clipped = count_clipped(*module, data, begin, end);
+      if (coding) result.runs.back().clipped = count_clipped(*coding, data, begin, end);
     }
     return result;
   }
@@ -257,7 +257,7 @@ class Comparison {
   // Identical tensors are not part of the totals: they would only dilute the error of the others.
   void conclude(const Pair& pair, bool same_bytes) {
     TensorReport& report = result_.report.tensors[pair.report];
-    if (pair.other->module && !pair.original->module) note_if_kept(*pair.other);
+    if (pair.other->coded() && !pair.original->coded()) note_if_kept(*pair.other);
     if (same_bytes) {
       report.reason = "identical";
       report.error = {};
@@ -300,13 +300,15 @@ std::optional<double> constant_ratio(const ErrorSums& error) {
 ModelComparison compare_models(const QuantizedFolder& first, const QuantizedFolder& second,
                                int threads, const ProgressCallback& progress) {
   ModelComparison result;
-  result.swapped = !first.modules.empty() && second.modules.empty();
+  result.swapped = first.quantized() && !second.quantized();
   const QuantizedFolder& original = result.swapped ? second : first;
   const QuantizedFolder& other = result.swapped ? first : second;
   result.report.title =
       fmt::format("{} against {}", original.model.opened.string(), other.model.opened.string());
-  std::set<std::string_view> formats;
-  for (const QuantizedModule& module : other.modules) formats.insert(info(module.format).name);
+  std::set<std::string> formats;
+  for (const LogicalTensor& tensor : other.tensors) {
+    if (tensor.coded()) formats.insert(tensor.coding_name());
+  }
   result.report.format = fmt::format("{}", fmt::join(formats, ", "));
 
   Comparison comparison(original, other, result);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/coded_input.hpp"
 #include "checkpoint/json.hpp"
 #include "formats/compat.hpp"
 #include "formats/e8m0.hpp"
@@ -47,8 +48,6 @@ std::string options_in_words(const QuantizeModelOptions& options) {
     text += fmt::format(", {}as {}", keeps_profile(numerics, options.format) ? "" : "otherwise ",
                         to_string(numerics.compat));
   if (!options.importance.empty()) text += ", weighted by importance";
-  if (options.container != Container::compressed_tensors)
-    text += ", in the container " + std::string(to_string(options.container));
   if (options.activations == Activations::dynamic) text += ", activations dynamic";
   if (!options.input_scales.empty()) text += ", inputs scaled";
   return text;
@@ -117,6 +116,9 @@ ModelReport start_report(const ModelPlan& plan, const QuantizeModelOptions& opti
     report.format += (report.format.empty() ? "" : " and ") + std::string(to_string(format));
   }
   report.options = options_in_words(options);
+  if (plan.view.computed()) {
+    report.options += ", from weights quantized already: " + codings_in_words(plan.view);
+  }
   report.tool = tool_name();
   report.bytes_before = static_cast<std::uint64_t>(plan.summary.bytes_before);
   report.bytes_after = static_cast<std::uint64_t>(plan.summary.bytes_after);

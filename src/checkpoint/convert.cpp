@@ -180,7 +180,7 @@ void Converter::open_journal() {
   ranks_.wait_for_all();  // rank 0 writes to its journal from here on
   owner_ = share_out(plan_, done_, ranks_.count());
   for (const TensorTreatment& tensor : plan_.tensors) {
-    const auto bytes = static_cast<std::int64_t>(tensor.entry->bytes());
+    const auto bytes = static_cast<std::int64_t>(tensor.source->stored_bytes());
     if (done_[tensor.shard]) bytes_done_ += bytes;
     if (done_[tensor.shard] || owner_[tensor.shard] == ranks_.rank()) bytes_total_ += bytes;
   }
@@ -219,7 +219,7 @@ std::int64_t Converter::dropped_bytes() const {
   std::int64_t bytes = 0;
   for (const TensorTreatment& tensor : plan_.tensors) {
     if (tensor.decision.treatment == Treatment::drop && owner_[tensor.shard] == ranks_.rank()) {
-      bytes += static_cast<std::int64_t>(tensor.entry->bytes());
+      bytes += static_cast<std::int64_t>(tensor.source->stored_bytes());
     }
   }
   return bytes;
@@ -253,9 +253,6 @@ void Converter::write_other_files() {
   take(check_unchanged(plan_.model));
   if (!plan_.index_text.empty()) {
     take(write_file_atomically(options_.output / plan_.model.index_name, plan_.index_text));
-  }
-  for (const auto& [name, text] : plan_.other_texts) {
-    take(write_file_atomically(options_.output / name, text));
   }
   write_manifest(std::move(manifest));
   take(write_file_atomically(options_.output / "config.json", plan_.config_text));

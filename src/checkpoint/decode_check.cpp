@@ -60,6 +60,7 @@ std::int64_t count_infinite(const QuantizedFolder& folder, const LogicalTensor& 
 Status check_range(const QuantizedFolder& folder, int threads) {
   std::vector<const LogicalTensor*> large;
   for (const LogicalTensor& tensor : folder.tensors) {
+    if (tensor.weight) large.push_back(&tensor);
     if (!tensor.module) continue;
     const auto largest = largest_possible(folder, *tensor.module);
     if (!largest) return largest.failure();
@@ -119,9 +120,7 @@ Status check_decodable(const QuantizedFolder& folder, const Classifier& classifi
   std::string text;
   const QuantizingTool* advice = nullptr;
   for (const auto& [tool, modules] : foreign) {
-    const bool ours =
-        tool == QuantizingTool::compressed_tensors || tool == QuantizingTool::modelopt;
-    if (ours && damaged) continue;
+    if (is_decoded(tool) && damaged) continue;
     text += (text.empty() ? "" : "; ") + describe(tool, modules);
     if (!advice) advice = &tool;
   }
@@ -132,8 +131,9 @@ Status check_decodable(const QuantizedFolder& folder, const Classifier& classifi
       text += fmt::format(" (and {} more problems; run verify)", folder.unusable.size() - 1);
     }
   } else {
-    if (!folder.modules.empty()) {
-      text += fmt::format("; the other {} quantized layers can be decoded", folder.modules.size());
+    if (folder.quantized()) {
+      text += fmt::format("; the other {} quantized layers can be decoded",
+                          folder.modules.size() + folder.weights.size());
     }
     text += fmt::format("; {}", way_to_dense(*advice));
   }
@@ -155,7 +155,8 @@ Status check_values(const QuantizedFolder& folder, const DequantizeModelOptions&
   }
   if (!options.allow_nan) {
     const auto is_nan = [](const Finding& finding) {
-      return finding.rule == "scale-not-finite" || finding.rule == "code-not-finite";
+      return finding.rule == "scale-not-finite" || finding.rule == "code-not-finite" ||
+             finding.rule == "value-not-finite";
     };
     const auto first = std::find_if(findings.begin(), findings.end(), is_nan);
     if (first != findings.end()) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoint/classifier.hpp"
+#include "checkpoint/coded_input.hpp"
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/decode_check.hpp"
 #include "checkpoint/dense_output.hpp"
@@ -28,8 +29,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* operation = "dequantize";
 constexpr std::size_t copy_buffer = 1 << 20;  // bytes
-// Describes quantization only; a dense model must not have it.
-constexpr const char* modelopt_config = "hf_quant_config.json";
 
 StoredType stored_type(DType dtype) {
   switch (dtype) {
@@ -84,7 +83,7 @@ std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, const Dropped
   std::vector<std::vector<const LogicalTensor*>> homes(folder.model.shards.size());
   for (const LogicalTensor& tensor : folder.tensors) {
     if (dropped.contains(tensor.name)) continue;
-    homes[tensor.module ? tensor.module->codes->shard : tensor.stored->shard].push_back(&tensor);
+    homes[tensor.main_part().shard].push_back(&tensor);
   }
   std::vector<DenseShard> shards;
   for (std::size_t i = 0; i < homes.size(); ++i) {
@@ -95,7 +94,7 @@ std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, const Dropped
     std::vector<PlannedTensor> planned;
     std::map<std::string_view, const LogicalTensor*> by_name;
     for (const LogicalTensor* tensor : homes[i]) {
-      const StoredType type = tensor->module ? stored_type(dtype) : tensor->stored->entry->type;
+      const StoredType type = tensor->coded() ? stored_type(dtype) : tensor->stored->entry->type;
       planned.push_back({tensor->name, type, tensor->shape});
       by_name[tensor->name] = tensor;
     }
@@ -148,7 +147,7 @@ struct Worker {
 std::int64_t convert_piece(const QuantizedFolder& folder, const Piece& piece, std::size_t tensor,
                            const TensorEntry& entry, DType dtype, const OutputFile& file,
                            TensorHashes& hashes, Worker& worker) {
-  const bool expand = piece.tensor->module != nullptr;
+  const bool expand = piece.tensor->coded();
   take(expand ? read_piece_as(folder, piece, dtype, worker.data, worker.dense)
               : read_piece_bytes(folder, piece, worker.data));
   const std::vector<std::uint8_t>& bytes = expand ? worker.dense : worker.data.codes;
@@ -223,7 +222,7 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
   }
   const Classifier classifier = take(classify_model(model));
   take(check_decodable(folder, classifier));
-  if (folder.modules.empty()) {
+  if (!folder.quantized()) {
     throw Error(
         ErrorCode::bad_input,
         fmt::format("{}: '{}' holds no quantized weights; name a folder that `quantize` wrote",

@@ -17,15 +17,11 @@ TensorSummary summarize(const QuantizedFolder& folder, const LogicalTensor& tens
   summary.shape = tensor.shape;
   summary.elements = tensor.elements();
   summary.bytes = tensor.bytes();
-  if (const QuantizedModule* module = tensor.module) {
-    summary.file = folder.file_of(*module->codes);
-    summary.format = info(module->format).name;
-    summary.quantized = true;
-    if (module->global_scale) summary.global_scale = module->multiplier;
-  } else {
-    summary.file = folder.file_of(*tensor.stored);
-    summary.format = to_string(tensor.stored->entry->type);
-  }
+  summary.file = folder.file_of(tensor.main_part());
+  summary.format = tensor.coding_name();
+  summary.quantized = tensor.coded();
+  const auto coding = tensor.blocks();
+  if (coding && !info(coding->format).e8m0_scale) summary.global_scale = coding->multiplier;
   return summary;
 }
 
@@ -62,12 +58,12 @@ struct Statistics {
   }
 };
 
-BlockDetail first_block_of(const QuantizedModule& module, const PieceData& data) {
-  const FormatInfo& format = info(module.format);
+BlockDetail first_block_of(const BlockCoding& coding, const PieceData& data) {
+  const FormatInfo& format = info(coding.format);
   BlockDetail block;
   block.scale_code = data.scales.front();
-  block.scale = scale_value(module.format, block.scale_code);
-  if (!format.e8m0_scale) block.scale *= module.multiplier;
+  block.scale = scale_value(coding.format, block.scale_code);
+  if (!format.e8m0_scale) block.scale *= coding.multiplier;
   for (int i = 0; i < format.block; ++i) {
     const auto at = static_cast<std::size_t>(i);
     block.codes.push_back(format.code_bits == 8
@@ -103,7 +99,8 @@ TensorDetail inspect_tensor(const QuantizedFolder& folder, const LogicalTensor& 
   detail.summary = summarize(folder, tensor);
   detail.has_values = has_values(tensor);
   if (!detail.has_values) return detail;
-  if (tensor.module) detail.blocks = tensor.elements() / info(tensor.module->format).block;
+  const auto coding = tensor.blocks();
+  if (coding) detail.blocks = tensor.elements() / info(coding->format).block;
 
   const std::vector<Piece> pieces = pieces_of(tensor);
   const int workers = threads > 0 ? threads : available_cores();
@@ -117,15 +114,14 @@ TensorDetail inspect_tensor(const QuantizedFolder& folder, const LogicalTensor& 
         take(read_piece(folder, piece, data));
         Statistics statistics;
         statistics.look_at(data.values);
-        if (tensor.module) {
-          count_codes(data, tensor.module->format, statistics.scale_codes,
-                      statistics.element_codes);
+        if (coding) {
+          count_codes(data, coding->format, statistics.scale_codes, statistics.element_codes);
         }
         if (i == 0) {  // one worker only
           const std::size_t count = std::min(shown_values, data.values.size());
           detail.first_values.assign(data.values.begin(),
                                      data.values.begin() + static_cast<std::ptrdiff_t>(count));
-          if (tensor.module) detail.first_block = first_block_of(*tensor.module, data);
+          if (coding) detail.first_block = first_block_of(*coding, data);
         }
         return statistics;
       },

@@ -7,10 +7,12 @@
 #include <set>
 #include <unordered_map>
 
-#include "checkpoint/containers/container_writer.hpp"
+#include "checkpoint/coded_input.hpp"
+#include "checkpoint/compressed_tensors.hpp"
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/fused_groups.hpp"
+#include "checkpoint/ignore_list.hpp"
 #include "checkpoint/include_check.hpp"
 #include "checkpoint/input_scales.hpp"
 #include "checkpoint/json.hpp"
@@ -51,13 +53,14 @@ class ShardPlanner {
     TensorPlan& summary = plan_.summary.tensors[tensor];
     const TensorEntry& entry = *treatment.entry;
     first_output_ = outputs_.size();
+    elements_ = 0;
     switch (treatment.decision.treatment) {
       case Treatment::quantize:
         add_matrix(tensor, whole_matrix(entry));
         break;
       case Treatment::copy:
         output().copies.push_back({tensor, 0});
-        outputs_.push_back({entry.name, entry.type, entry.shape});
+        outputs_.push_back({entry.name, copied_type(*treatment.source), entry.shape});
         break;
       case Treatment::drop:
         break;
@@ -85,7 +88,7 @@ class ShardPlanner {
     std::unordered_map<std::string_view, std::uint64_t> at;
     for (const TensorEntry& entry : output().layout.tensors) at.emplace(entry.name, entry.begin);
     for (QuantizedMatrix& matrix : output().matrices) {
-      const LayerTensors layer = layer_of(matrix.format, matrix.slice);
+      const CompressedLayer layer = layer_of(matrix.format, matrix.slice);
       matrix.codes_at = at.at(layer.codes.name);
       matrix.scales_at = at.at(layer.scales.name);
       if (!layer.global_scale.name.empty()) matrix.global_scale_at = at.at(layer.global_scale.name);
@@ -102,13 +105,12 @@ class ShardPlanner {
 
   void add_matrix(std::size_t tensor, MatrixSlice slice) {
     const WeightFormat format = plan_.tensors[tensor].format;
-    LayerTensors layer = layer_of(format, slice);
+    CompressedLayer layer = layer_of(format, slice);
     outputs_.push_back(std::move(layer.codes));
     outputs_.push_back(std::move(layer.scales));
     QuantizedMatrix matrix;
     matrix.tensor = tensor;
     matrix.format = format;
-    matrix.fp32_scales = layer.scales.type == StoredType::f32;
     matrix.dtype = *dense_type(plan_.tensors[tensor].entry->type);
     if (!layer.global_scale.name.empty()) {
       outputs_.push_back(std::move(layer.global_scale));
@@ -117,14 +119,15 @@ class ShardPlanner {
     }
     if (!layer.input_scale.name.empty()) outputs_.push_back(std::move(layer.input_scale));
     matrix.first_tile = plan_.tiles[tensor];
+    matrix.first_element = elements_;
+    elements_ += slice.rows * slice.cols;
     plan_.tiles[tensor] += TileGrid(slice.rows, slice.cols).count();
     matrix.slice = std::move(slice);
     output().matrices.push_back(std::move(matrix));
   }
 
-  LayerTensors layer_of(WeightFormat format, const MatrixSlice& slice) const {
-    return writer_of(options_.container)
-        .layer(scheme_of(options_, format), slice.module, slice.rows, slice.cols);
+  CompressedLayer layer_of(WeightFormat format, const MatrixSlice& slice) const {
+    return compressed_layer(scheme_of(options_, format), slice.module, slice.rows, slice.cols);
   }
 
   // Layers that are fused with no other are a group of one, under their own name.
@@ -140,6 +143,7 @@ class ShardPlanner {
   SafetensorsMetadata metadata() {
     const ModelShard& shard = plan_.model.shards[shard_];
     SafetensorsMetadata metadata = shard.header.metadata;
+    std::erase_if(metadata, [](const auto& entry) { return entry.first == comfyui_metadata; });
     if (!metadata.empty() && has_known_format(metadata)) return metadata;
     const auto format = std::find_if(metadata.begin(), metadata.end(),
                                      [](const auto& entry) { return entry.first == "format"; });
@@ -159,6 +163,7 @@ class ShardPlanner {
   const QuantizeModelOptions& options_;
   std::vector<PlannedTensor> outputs_;
   std::size_t first_output_ = 0;
+  std::int64_t elements_ = 0;  // of the tensor's matrices so far
 };
 
 // What a calibration left behind goes, and is named.
@@ -181,7 +186,8 @@ void start_summary(ModelPlan& plan) {
     const TensorEntry& entry = *treatment.entry;
     TensorPlan tensor;
     tensor.name = entry.name;
-    tensor.dtype = to_string(entry.type);
+    const StoredWeight* coded = treatment.source->weight;
+    tensor.dtype = coded ? coded->facts().description : to_string(entry.type);
     tensor.shape = entry.shape;
     tensor.treatment = treatment.decision.treatment;
     tensor.reason = treatment.decision.reason;
@@ -191,7 +197,7 @@ void start_summary(ModelPlan& plan) {
     if (weight) tensor.format = to_string(treatment.format);
     tensor.group = treatment.group;
     tensor.file = plan.model.shards[treatment.shard].name;
-    tensor.bytes_before = static_cast<std::int64_t>(entry.bytes());
+    tensor.bytes_before = static_cast<std::int64_t>(treatment.source->stored_bytes());
     plan.summary.tensors.push_back(std::move(tensor));
   }
   for (const fs::path& file : plan.model.other_files) {
@@ -201,7 +207,7 @@ void start_summary(ModelPlan& plan) {
     plan.summary.dropped_files.push_back(file.path.string());
     plan.summary.dropped_reasons.push_back(file.reason);
   }
-  plan.summary.notices = plan.model.sentences();
+  plan.summary.notices = notices_of(plan.model, plan.view);
   tell_dropped(plan);
 }
 
@@ -243,7 +249,6 @@ Status add_totals(ModelPlan& plan, const QuantizeModelOptions& options) {
     summary.bytes_after += tensor.bytes_after;
   }
   std::uint64_t needed = plan.config_text.size() + plan.index_text.size();
-  for (const auto& [name, text] : plan.other_texts) needed += text.size();
   for (const ShardPlan& shard : plan.shards) needed += shard.layout.file_size;
   const auto manifest = manifest_bytes(plan, options);
   if (!manifest) return manifest.failure();
@@ -294,16 +299,20 @@ Status check_numerics(const QuantizeModelOptions& options) {
                   to_string(options.numerics.scale_rule), scale_rule_names(options.format))};
 }
 
-// A folder of nothing but an adapter: its matrices are no layers of a model.
-Status refuse_adapter(const ModelFolder& model) {
-  if (!std::all_of(model.shards.begin(), model.shards.end(), is_adapter)) return success();
-  return Failure{
-      ErrorCode::bad_input,
-      fmt::format(
-          "quantize: '{}' is an adapter (LoRA), not a model; merge it into its base model "
-          "first (peft: merge_and_unload, then save_pretrained), or quantize the base model "
-          "and serve the adapter beside it",
-          model.opened.string())};
+// The ignore list: of the model's tensors, and of the files beside it, which stay as they are.
+std::vector<std::string> modules_to_ignore(const ModelPlan& plan, const Classifier& classifier) {
+  std::vector<TensorTreatment> all = plan.tensors;
+  for (const ModelShard& stray : plan.model.strays) {
+    if (is_adapter(stray)) continue;
+    for (const TensorEntry& entry : stray.header.tensors) {
+      if (plan.view.find(entry.name) || plan.model.find(entry.name)) continue;
+      TensorTreatment& treatment = all.emplace_back();
+      treatment.entry = &entry;
+      treatment.verdict = classifier.judge(entry);
+      treatment.decision.linear = treatment.verdict.linear;
+    }
+  }
+  return ignored_modules(all);
 }
 
 Status plan_shards(ModelPlan& plan, const QuantizeModelOptions& options) {
@@ -337,9 +346,6 @@ std::vector<WeightFormat> formats_in(const ModelPlan& plan) {
 
 Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (Status container = check_container(options); !container) return container.failure();
-  if (Status container = writer_of(options.container).check(options); !container) {
-    return container.failure();
-  }
   if (Status numerics = check_numerics(options); !numerics) return numerics.failure();
   auto model = open_model_folder(options.input);
   if (!model) return model.failure();
@@ -352,33 +358,39 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
             options.input.string(), *file)};
   }
   if (Status whole = refuse_adapter(model.value()); !whole) return whole.failure();
+  auto folder = sort_quantized_folder(std::move(model.value()), false, false);
+  if (!folder) return folder.failure();
   ModelPlan plan;
-  plan.model = std::move(model.value());
   plan.format = options.format;
+  plan.view = dense_view_of(folder.value());
+  plan.model = std::move(folder.value().model);
+  if (plan.view.computed()) leave_out_descriptions(plan.model);
+  Status other = refuse_same_format(plan.model, plan.view, options);
+  if (!other) return other.failure();
 
   const auto recipe = Recipe::create(*weight_format_of(options.format), options.include,
                                      options.ignore, options.use);
   if (!recipe) return recipe.failure();
-  const auto classifier = classify_model(plan.model);
+  const auto classifier = classify_model(plan.model, plan.view);
   if (!classifier) return classifier.failure();
   auto treatments =
-      decide_treatments(plan.model, classifier.value(), recipe.value(), options.experts);
+      decide_treatments(plan.model, plan.view, classifier.value(), recipe.value(), options.experts);
   if (!treatments) return treatments.failure();
   plan.tensors = std::move(treatments.value());
   if (Status effect = check_includes(options.include, plan.tensors); !effect) {
     return effect.failure();
   }
-
   start_summary(plan);
   if (Status planned = plan_shards(plan, options); !planned) return planned.failure();
   if (!options.input_scales.empty()) {
     Status scaled = plan_input_scales(plan, options.input_scales);
     if (!scaled) return scaled.failure();
   }
-  auto descriptions = describe_layers(plan, options, classifier.value());
-  if (!descriptions) return descriptions.failure();
-  plan.config_text = std::move(descriptions.value().config);
-  plan.other_texts = std::move(descriptions.value().others);
+  auto config =
+      with_quantization_config(plan.model.config_text.value_or(""), layer_groups(plan, options),
+                               modules_to_ignore(plan, classifier.value()));
+  if (!config) return config.failure();
+  plan.config_text = std::move(config.value());
   if (!plan.model.index_name.empty()) plan.index_text = make_index(plan);
   if (Status checked = check_plan(plan); !checked) return checked.failure();
   if (Status totals = add_totals(plan, options); !totals) return totals.failure();

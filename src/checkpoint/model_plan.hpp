@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/dense_view.hpp"
 #include "checkpoint/matrix_slice.hpp"
 #include "checkpoint/model_folder.hpp"
 #include "checkpoint/safetensors_writer.hpp"
@@ -18,14 +19,14 @@ namespace microscale {
 /// A matrix to be quantized, and where its parts go (bytes from the start of its output file).
 struct QuantizedMatrix {
   MatrixSlice slice;
-  std::size_t tensor = 0;  // of ModelPlan::tensors
-  DType dtype = DType::f32;
+  std::size_t tensor = 0;    // of ModelPlan::tensors
+  DType dtype = DType::f32;  // of the elements that are read
   WeightFormat format = WeightFormat::nvfp4;
-  std::size_t group = 0;        // of ModelPlan::groups; NVFP4 only
-  std::int64_t first_tile = 0;  // tiles of the same tensor in the matrices before this one
+  std::size_t group = 0;           // of ModelPlan::groups; NVFP4 only
+  std::int64_t first_tile = 0;     // tiles of the same tensor in the matrices before this one
+  std::int64_t first_element = 0;  // elements of the same
   std::uint64_t codes_at = 0, scales_at = 0, global_scale_at = 0;
-  bool fp32_scales = false;  // of rows; else BF16
-  double input_amax = 0;     // 0: no scale of its inputs is written
+  double input_amax = 0;  // 0: no scale of its inputs is written
   std::uint64_t input_scale_at = 0;
 };
 
@@ -36,7 +37,7 @@ struct CopiedSlice {
   std::uint64_t at = 0;
 };
 
-/// A tensor that is written unchanged, wholly.
+/// A tensor that is written unchanged, wholly; of a computed one the values, as BF16.
 struct CopiedTensor {
   std::size_t tensor = 0;
   std::uint64_t at = 0;
@@ -56,15 +57,15 @@ struct MatrixId {
 };
 
 struct ModelPlan {
-  ModelFolder model;
+  ModelFolder model;  // the files as they are
+  DenseView view;     // what they stand for
   Format format = Format::nvfp4;
   std::vector<TensorTreatment> tensors;       // parallel to summary.tensors
   std::vector<ShardPlan> shards;              // parallel to model.shards
   std::vector<std::int64_t> tiles;            // of each tensor, all its matrices together
   std::vector<std::vector<MatrixId>> groups;  // NVFP4 matrices under one global scale
   std::string config_text;                    // of the output
-  std::vector<std::pair<std::string, std::string>> other_texts;  // names and texts beside it
-  std::string index_text;                                        // of the output; empty: no index
+  std::string index_text;                     // of the output; empty: no index
   ConversionPlan summary;
 };
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "checkpoint/containers/containers.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/stray_weights.hpp"
 #include "formats/elements.hpp"
@@ -40,10 +41,6 @@ struct Parts {
            tensors[global_multiplier];
   }
 };
-
-std::string described(const TensorEntry& entry) {
-  return fmt::format("{} [{}]", to_string(entry.type), fmt::join(entry.shape, ", "));
-}
 
 // In words, what codes and scales of these types are in the formats of others; empty: nothing
 // known.
@@ -253,9 +250,10 @@ class ModuleSorter {
   bool whole_ = true;
 };
 
-std::map<std::string, Parts> collect_parts(const ModelFolder& model) {
+std::map<std::string, Parts> collect_parts(const ContainerScan& scan) {
   std::map<std::string, Parts> modules;
-  for (const ModelTensor& tensor : model.tensors) {
+  for (const ModelTensor& tensor : scan.model().tensors) {
+    if (!scan.find(tensor.name())) continue;
     for (std::size_t part = 0; part < suffixes.size(); ++part) {
       if (!tensor.name().ends_with(suffixes[part])) continue;
       const std::string module =
@@ -277,26 +275,6 @@ std::string module_of(std::string_view name) {
 
 }  // namespace
 
-std::uint64_t QuantizedModule::bytes() const {
-  std::uint64_t sum = codes->entry->bytes() + scales->entry->bytes();
-  if (global_scale) sum += global_scale->entry->bytes();
-  return sum;
-}
-
-std::int64_t LogicalTensor::elements() const {
-  std::int64_t count = 1;
-  for (const std::int64_t dimension : shape) count *= dimension;
-  return count;
-}
-
-std::uint64_t LogicalTensor::bytes() const {
-  if (slice) {
-    return static_cast<std::uint64_t>(elements()) *
-           static_cast<std::uint64_t>(bits_per_element(stored->entry->type) / 8);
-  }
-  return module ? module->bytes() : stored->entry->bytes();
-}
-
 const LogicalTensor* QuantizedFolder::find(std::string_view name) const {
   const auto exactly = [&](std::string_view wanted) -> const LogicalTensor* {
     const auto found =
@@ -305,15 +283,33 @@ const LogicalTensor* QuantizedFolder::find(std::string_view name) const {
     return found != tensors.end() && found->name == wanted ? &*found : nullptr;
   };
   if (const LogicalTensor* tensor = exactly(name)) return tensor;
-  return exactly(module_of(name) + ".weight");
+  if (const LogicalTensor* tensor = exactly(module_of(name) + ".weight")) return tensor;
+  for (const auto& weight : weights) {
+    for (const ModelTensor* part : weight->facts().parts) {
+      if (part->name() == name) return exactly(weight->name());
+    }
+  }
+  return nullptr;
 }
 
-Result<QuantizedFolder> sort_quantized_folder(ModelFolder model, bool planned) {
+std::vector<ForeignModule> QuantizedFolder::other_modules() const {
+  std::vector<ForeignModule> others = foreign;
+  for (const auto& weight : weights) {
+    others.push_back({module_of(weight->name()), weight->facts().description, &weight->codes()});
+  }
+  return others;
+}
+
+Result<QuantizedFolder> sort_quantized_folder(ModelFolder model, bool planned, bool side_weights) {
   QuantizedFolder folder;
   folder.model = std::move(model);
   folder.planned = planned;
-  if (!planned) include_side_weights(folder.model);
-  const auto parts = collect_parts(folder.model);
+  if (side_weights && !planned) include_side_weights(folder.model);
+  ContainerScan scan(folder.model, planned);
+  find_stored_weights(scan);
+  folder.weights = std::move(scan.weights);
+  folder.unusable = std::move(scan.unusable);
+  const auto parts = collect_parts(scan);
   for (const auto& [name, module_parts] : parts) {
     auto module = ModuleSorter(folder, name, module_parts).sort();
     if (module) folder.modules.push_back(std::move(*module));
@@ -327,9 +323,13 @@ Result<QuantizedFolder> sort_quantized_folder(ModelFolder model, bool planned) {
     folder.tensors.push_back(
         {module.name + ".weight", {module.rows, module.cols}, nullptr, &module});
   }
+  for (const auto& weight : folder.weights) {
+    folder.tensors.push_back(
+        {weight->name(), weight->facts().shape, nullptr, nullptr, weight.get()});
+  }
   std::sort(used.begin(), used.end());
   for (const ModelTensor& tensor : folder.model.tensors) {
-    if (std::binary_search(used.begin(), used.end(), &tensor)) continue;
+    if (scan.taken(tensor) || std::binary_search(used.begin(), used.end(), &tensor)) continue;
     folder.tensors.push_back({tensor.name(), tensor.entry->shape, &tensor, nullptr});
   }
   std::sort(folder.tensors.begin(), folder.tensors.end(),

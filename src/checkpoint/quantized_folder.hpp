@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/containers/stored_weight.hpp"
 #include "checkpoint/finding.hpp"
 #include "checkpoint/matrix_slice.hpp"
 #include "checkpoint/model_folder.hpp"
@@ -47,21 +49,31 @@ struct ForeignModule {
   const ModelTensor* codes = nullptr;  // its largest part
 };
 
-/// A tensor as the model knows it. Exactly one of `stored` and `module` is set.
+/// A tensor as the model knows it. Exactly one of `stored`, `module` and `weight` is set.
 struct LogicalTensor {
   std::string name;
   std::vector<std::int64_t> shape;
   const ModelTensor* stored = nullptr;
   const QuantizedModule* module = nullptr;
-  const MatrixSlice* slice = nullptr;  // only this part of `stored`: one expert of many
+  const StoredWeight* weight = nullptr;  // of another container
+  const MatrixSlice* slice = nullptr;    // only this part of `stored` or `weight`: one expert
 
   std::int64_t elements() const;  // the shape's product, 1 for a scalar
   std::uint64_t bytes() const;
+  /// Quantized, in whatever container.
+  bool coded() const { return module || weight; }
+  /// Where codes and scales are those of one of our formats (of a slice they are not).
+  std::optional<BlockCoding> blocks() const;
+  /// In words: "nvfp4", "FP8 E4M3, one scale per row"; of a dense tensor the stored type, "BF16".
+  std::string coding_name() const;
+  /// What holds it: the tensor itself, or its codes.
+  const ModelTensor& main_part() const;
 };
 
 struct QuantizedFolder {
   ModelFolder model;
-  std::vector<QuantizedModule> modules;  // by name
+  std::vector<QuantizedModule> modules;                // by name
+  std::vector<std::unique_ptr<StoredWeight>> weights;  // of other containers, by name
   std::vector<LogicalTensor> tensors;  // by name; what is left of an unusable module is among them
   std::vector<ForeignModule> foreign;  // by name; their tensors are in `tensors`, one by one
   /// Nothing of it is on the disk yet: global scales are not known, and no tensor can be read.
@@ -73,8 +85,13 @@ struct QuantizedFolder {
   QuantizedFolder(QuantizedFolder&&) = default;
   QuantizedFolder& operator=(QuantizedFolder&&) = default;
 
+  /// Whether some weight is quantized in a way that is decoded here.
+  bool quantized() const { return !modules.empty() || !weights.empty(); }
+
   /// By the original name ("P.weight"), else by that of a part ("P.weight_scale") or of the module.
   const LogicalTensor* find(std::string_view name) const;
+  /// Layers that are no `modules`: foreign ones, and those of `weights` in their words.
+  std::vector<ForeignModule> other_modules() const;
   const std::string& file_of(const ModelTensor& tensor) const {
     return model.shards[tensor.shard].name;
   }
@@ -88,7 +105,9 @@ Result<QuantizedFolder> open_quantized_folder(const std::filesystem::path& path)
 /// weights.
 Result<QuantizedFolder> open_whole_quantized_folder(const std::filesystem::path& path);
 
-/// As open_quantized_folder, from a model that is open already; `planned`: only its headers exist.
-Result<QuantizedFolder> sort_quantized_folder(ModelFolder model, bool planned = false);
+/// As open_quantized_folder, from a model that is open already. `planned`: only its headers exist;
+/// `side_weights`: files beside the model are looked into.
+Result<QuantizedFolder> sort_quantized_folder(ModelFolder model, bool planned = false,
+                                              bool side_weights = true);
 
 }  // namespace microscale

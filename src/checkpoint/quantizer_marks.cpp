@@ -222,23 +222,18 @@ std::string_view to_string(QuantizingTool tool) {
   return "integers that pack several codes";
 }
 
+bool is_decoded(QuantizingTool tool) {
+  return tool == compressed_tensors || tool == modelopt || tool == comfyui || tool == fp8 ||
+         tool == deepseek_v4 || tool == gpt_oss;
+}
+
 std::string_view way_to_dense(QuantizingTool tool) {
+  if (is_decoded(tool)) {
+    return "start from the full-precision model, or see with `microscale verify` what keeps this "
+           "one "
+           "from being decoded";
+  }
   switch (tool) {
-    case QuantizingTool::compressed_tensors:
-    case QuantizingTool::modelopt:
-      return "start from the full-precision model, or `microscale dequantize` it first, which "
-             "reads "
-             "NVFP4, MXFP4 and MXFP8";
-    case QuantizingTool::fp8:
-    case QuantizingTool::deepseek_v4:
-      return "start from the full-precision model, or let transformers expand it "
-             "(FineGrainedFP8Config(dequantize=True), then save_pretrained); microscale does not "
-             "decode FP8 yet";
-    case QuantizingTool::gpt_oss:
-      return "start from a full-precision model, or let transformers expand it "
-             "(Mxfp4Config(dequantize=True), then save_pretrained); microscale does not decode "
-             "these "
-             "blocks yet";
     case QuantizingTool::bitsandbytes:
       return "start from the full-precision model, or let transformers expand it "
              "(model.dequantize(), then save_pretrained)";

@@ -43,6 +43,9 @@ enum class QuantizingTool : std::uint8_t {
 /// In words: "compressed-tensors", "bitsandbytes", "FP8 weights without a scale".
 std::string_view to_string(QuantizingTool tool);
 
+/// Whether weights of this tool are decoded here where their parts are whole.
+bool is_decoded(QuantizingTool tool);
+
 /// How its weights become dense ones, as the end of a sentence: "start from the full-precision
 /// model, or ...". Names `dequantize` only for what that reads.
 std::string_view way_to_dense(QuantizingTool tool);

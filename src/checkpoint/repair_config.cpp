@@ -69,7 +69,8 @@ bool concerns(const Findings& findings, std::initializer_list<std::string_view> 
 
 // One format and the names of compressed-tensors: then the description follows from the tensors.
 std::optional<Format> plain_format(const QuantizedFolder& folder) {
-  if (folder.modules.empty() || !folder.foreign.empty() || !folder.unusable.empty()) return {};
+  if (folder.modules.empty() || !folder.other_modules().empty() || !folder.unusable.empty())
+    return {};
   const Format format = folder.modules.front().format;
   for (const QuantizedModule& module : folder.modules) {
     const bool packed = module.codes->name().ends_with(".weight_packed");

@@ -14,8 +14,8 @@ class Scheduler {
     const ShardPlan& output = plan_.shards[shard];
     add({Unit::Kind::header, shard, 0, 0}, 0);
     for (std::uint32_t item = 0; item < output.copies.size(); ++item) {
-      const auto bytes =
-          static_cast<std::int64_t>(plan_.tensors[output.copies[item].tensor].entry->bytes());
+      const auto bytes = static_cast<std::int64_t>(
+          copied_bytes(*plan_.tensors[output.copies[item].tensor].source));
       for (std::int64_t piece = 0; piece * copy_bytes < bytes; ++piece) {
         add({Unit::Kind::copy, shard, item, piece}, copy_bytes);
       }

@@ -26,9 +26,11 @@ bool holds_split(const QuantizedFolder& folder, const std::string& module) {
   return digit >= '0' && digit <= '9';
 }
 
-// A float tensor that is stored as it is, with the dimensions of its part.
+// A tensor of floats that is no module by itself, with the dimensions of its part.
 std::optional<ExpertPart> part_of(const LogicalTensor& tensor) {
-  if (!tensor.stored || !dense_type(tensor.stored->entry->type)) return std::nullopt;
+  const bool floats =
+      tensor.weight || (tensor.stored && dense_type(tensor.stored->entry->type).has_value());
+  if (!floats) return std::nullopt;
   const auto part = fused_expert_part(tensor.name);
   if (!part) return std::nullopt;
   const bool bias = *part == ExpertPart::gate_up_bias || *part == ExpertPart::down_bias;
@@ -74,6 +76,7 @@ void add_slices(SplitTensors& split, const LogicalTensor& tensor, ExpertPart par
     one.name = kept.module + (bias ? ".bias" : ".weight");
     one.shape = bias ? std::vector{kept.rows} : std::vector{kept.rows, kept.cols};
     one.stored = tensor.stored;
+    one.weight = tensor.weight;
     one.slice = &kept;
   }
 }

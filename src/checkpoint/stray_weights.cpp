@@ -90,4 +90,15 @@ bool is_adapter(const ModelShard& file) {
           }));
 }
 
+Status refuse_adapter(const ModelFolder& model) {
+  if (!std::all_of(model.shards.begin(), model.shards.end(), is_adapter)) return success();
+  return Failure{
+      ErrorCode::bad_input,
+      fmt::format(
+          "quantize: '{}' is an adapter (LoRA), not a model; merge it into its base model "
+          "first (peft: merge_and_unload, then save_pretrained), or quantize the base model "
+          "and serve the adapter beside it",
+          model.opened.string())};
+}
+
 }  // namespace microscale

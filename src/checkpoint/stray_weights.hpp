@@ -25,4 +25,7 @@ void include_side_weights(ModelFolder& model);
 /// Whether the file holds an adapter, whose layers no engine looks for in the model itself.
 bool is_adapter(const ModelShard& file);
 
+/// A failure where the folder holds nothing but an adapter: its matrices are no layers of a model.
+Status refuse_adapter(const ModelFolder& model);
+
 }  // namespace microscale

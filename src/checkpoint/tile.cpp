@@ -14,10 +14,10 @@ std::span<std::uint8_t> part(std::span<std::uint8_t> bytes, std::int64_t from, s
   return bytes.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(count));
 }
 
-// Columns of the matrix are runs of the file (or every other element of one). A stored run covers
+// Columns of the matrix are runs of the tensor (or every other element of one). A stored run covers
 // the tile's rows at one column; elements are put where the row-major tile wants them.
-Status read_transposed(const InputFile& file, std::uint64_t begin, const MatrixSlice& slice,
-                       const Tile& tile, std::int64_t size, std::span<std::uint8_t> out,
+Status read_transposed(const ElementReader& read, const MatrixSlice& slice, const Tile& tile,
+                       std::int64_t size, std::span<std::uint8_t> out,
                        std::span<std::uint8_t> scratch) {
   const std::int64_t most_rows = tile_scratch_bytes / (slice.row_step * size);
   for (std::int64_t row = 0; row < tile.rows; row += most_rows) {
@@ -25,8 +25,7 @@ Status read_transposed(const InputFile& file, std::uint64_t begin, const MatrixS
     const auto run = part(scratch, 0, ((rows - 1) * slice.row_step + 1) * size);
     for (std::int64_t col = 0; col < tile.cols; ++col) {
       const std::int64_t element = slice.element(tile.row + row, tile.col + col);
-      Status read = file.read_at(begin + static_cast<std::uint64_t>(element * size), run);
-      if (!read) return read;
+      if (Status status = read(element, run); !status) return status;
       std::uint8_t* to = out.data() + (row * tile.cols + col) * size;
       const std::uint8_t* from = run.data();
       const std::int64_t from_step = slice.row_step * size, to_step = tile.cols * size;
@@ -59,23 +58,38 @@ Tile TileGrid::tile(std::int64_t index) const {
   return tile;
 }
 
-Status read_tile(const InputFile& file, std::uint64_t begin, const MatrixSlice& slice,
-                 const Tile& tile, std::int64_t element_bytes, std::span<std::uint8_t> out,
+Status read_tile(const ElementReader& read, const MatrixSlice& slice, const Tile& tile,
+                 std::int64_t element_bytes, std::span<std::uint8_t> out,
                  std::span<std::uint8_t> scratch) {
   if (tile.elements() == 0) return success();
   if (slice.col_step != 1) {
-    return read_transposed(file, begin, slice, tile, element_bytes, out, scratch);
+    return read_transposed(read, slice, tile, element_bytes, out, scratch);
   }
   const bool whole_rows = tile.cols == slice.row_step;
   const std::int64_t runs = whole_rows ? 1 : tile.rows;
   const std::int64_t run_bytes = (whole_rows ? tile.elements() : tile.cols) * element_bytes;
   for (std::int64_t run = 0; run < runs; ++run) {
     const std::int64_t element = slice.element(tile.row + run, tile.col);
-    Status read = file.read_at(begin + static_cast<std::uint64_t>(element * element_bytes),
-                               part(out, run * run_bytes, run_bytes));
-    if (!read) return read;
+    Status status = read(element, part(out, run * run_bytes, run_bytes));
+    if (!status) return status;
   }
   return success();
+}
+
+Status read_tile(const InputFile& file, std::uint64_t begin, const MatrixSlice& slice,
+                 const Tile& tile, std::int64_t element_bytes, std::span<std::uint8_t> out,
+                 std::span<std::uint8_t> scratch) {
+  const struct {
+    const InputFile& file;
+    std::uint64_t begin;
+    std::int64_t bytes;
+  } place{file, begin, element_bytes};  // behind one pointer, which std::function keeps in itself
+  return read_tile(
+      [&place](std::int64_t element, std::span<std::uint8_t> elements) {
+        return place.file.read_at(place.begin + static_cast<std::uint64_t>(element * place.bytes),
+                                  elements);
+      },
+      slice, tile, element_bytes, out, scratch);
 }
 
 ByteRange tile_range(std::uint64_t begin, const MatrixSlice& slice, const Tile& tile,

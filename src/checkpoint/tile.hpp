@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,8 +38,16 @@ class TileGrid {
 /// Bytes of scratch that read_tile may need.
 inline constexpr std::int64_t tile_scratch_bytes = std::int64_t{1} << 20;
 
-/// Reads a tile of `slice` (a stored tensor that begins at byte `begin` of `file`) into `out`, row
-/// by row without gaps. `out` holds tile.elements() elements of `element_bytes` (2 or 4) bytes.
+/// Fills `out` with the elements of a tensor from `element` on, in row-major order.
+using ElementReader = std::function<Status(std::int64_t element, std::span<std::uint8_t> out)>;
+
+/// Reads a tile of `slice`, a matrix of the tensor that `read` reads, into `out`, row by row
+/// without gaps. `out` holds tile.elements() elements of `element_bytes` (2 or 4) bytes.
+Status read_tile(const ElementReader& read, const MatrixSlice& slice, const Tile& tile,
+                 std::int64_t element_bytes, std::span<std::uint8_t> out,
+                 std::span<std::uint8_t> scratch);
+
+/// The same of a tensor that begins at byte `begin` of `file`.
 Status read_tile(const InputFile& file, std::uint64_t begin, const MatrixSlice& slice,
                  const Tile& tile, std::int64_t element_bytes, std::span<std::uint8_t> out,
                  std::span<std::uint8_t> scratch);

@@ -233,8 +233,18 @@ Status settle_expert_layers(Treatments& treatments) {
   return success();
 }
 
-// Weights of another tool, unless --ignore names each of them.
-Status refuse_quantized(const ModelFolder& model, Treatments& treatments, const Recipe& recipe) {
+// Parts of quantized weights that do not fit together.
+Failure not_whole(const ModelFolder& model, const Findings& unusable) {
+  const std::string more =
+      unusable.size() > 1 ? fmt::format(" (and {} more problems; run verify)", unusable.size() - 1)
+                          : "";
+  return {ErrorCode::bad_input, fmt::format("quantize: '{}': {}{}", model.opened.string(),
+                                            unusable.front().message, more)};
+}
+
+// Weights that cannot be decoded, unless --ignore names each of them.
+Status refuse_quantized(const ModelFolder& model, const DenseView& view, Treatments& treatments,
+                        const Recipe& recipe) {
   for (TensorTreatment& treatment : treatments) {
     const Verdict& verdict = treatment.verdict;
     if (verdict.kind != TensorKind::quantized) continue;
@@ -243,6 +253,7 @@ Status refuse_quantized(const ModelFolder& model, Treatments& treatments, const 
                             treatment.entry->shape.size() >= 2, true, Kept::ignored};
       continue;
     }
+    if (!view.unusable.empty()) return not_whole(model, view.unusable);
     return Failure{
         ErrorCode::bad_input,
         fmt::format("quantize: the weights of '{}' are quantized already: {} ({} {}) shows {}; "
@@ -321,25 +332,27 @@ QuantizingTool tool_of(const ModelFolder& model, const Classifier& classifier) {
 
 }  // namespace
 
-Result<Treatments> decide_treatments(const ModelFolder& model, const Classifier& classifier,
-                                     const Recipe& recipe, std::optional<ExpertOrder> experts) {
-  if (const auto by = quantized_by_files(model, classifier.facts())) {
+Result<Treatments> decide_treatments(const ModelFolder& model, const DenseView& view,
+                                     const Classifier& classifier, const Recipe& recipe,
+                                     std::optional<ExpertOrder> experts) {
+  const auto by = view.computed() ? std::nullopt : quantized_by_files(model, classifier.facts());
+  if (by) {
     return Failure{ErrorCode::bad_input, fmt::format("quantize: '{}' is quantized already ({}); {}",
                                                      model.opened.string(), *by,
                                                      way_to_dense(tool_of(model, classifier)))};
   }
-  std::vector<const TensorEntry*> entries;
+  const std::vector<const TensorEntry*> entries = view.entries();
   Treatments treatments;
-  for (std::size_t shard = 0; shard < model.shards.size(); ++shard) {
-    for (const TensorEntry& entry : model.shards[shard].header.tensors) {
-      entries.push_back(&entry);
-      Verdict verdict = classifier.judge(entry);
-      Decision decision = recipe.decide(entry, verdict);
-      treatments.push_back({shard, &entry, std::move(decision), std::move(verdict), {}, {}});
-      treatments.back().format = recipe.format_of(entry);
-    }
+  for (const DenseTensor& tensor : view.tensors) {
+    Verdict verdict = classifier.judge(tensor.entry);
+    Decision decision = recipe.decide(tensor.entry, verdict);
+    treatments.push_back(
+        {tensor.shard, &tensor.entry, std::move(decision), std::move(verdict), {}, {}});
+    treatments.back().source = &tensor;
+    treatments.back().format = recipe.format_of(tensor.entry);
   }
-  if (Status dense = refuse_quantized(model, treatments, recipe); !dense) return dense.failure();
+  if (Status dense = refuse_quantized(model, view, treatments, recipe); !dense)
+    return dense.failure();
   if (Status dense = refuse_quantized_strays(model, classifier, recipe); !dense) {
     return dense.failure();
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/dense_view.hpp"
 #include "checkpoint/fused_experts.hpp"
 #include "checkpoint/model_folder.hpp"
 #include "checkpoint/recipe.hpp"
@@ -16,19 +17,20 @@ namespace microscale {
 
 struct TensorTreatment {
   std::size_t shard = 0;
-  const TensorEntry* entry = nullptr;  // of the model folder
+  const TensorEntry* entry = nullptr;  // of the dense model
   Decision decision;
   Verdict verdict;
   std::optional<ExpertLayout> experts;  // when they are split
   std::string group;                    // quantized with others under one global scale; else empty
   WeightFormat format = WeightFormat::nvfp4;  // of its weight, where that is quantized
+  const DenseTensor* source = nullptr;        // where its elements come from
 };
 
-/// In the order of the shards, and within each by position. Fails where --include, --ignore or
-/// --use cut a fused group or a layer's experts in two, where a pattern matches nothing, where
-/// weights are quantized already, and where neither the model nor `experts` says how fused experts
-/// lie.
+/// In the order of the view's tensors. Fails where --include, --ignore or --use cut a fused group
+/// or a layer's experts in two, where a pattern matches nothing, where weights cannot be decoded,
+/// and where neither the model nor `experts` says how fused experts lie.
 Result<std::vector<TensorTreatment>> decide_treatments(const ModelFolder& model,
+                                                       const DenseView& view,
                                                        const Classifier& classifier,
                                                        const Recipe& recipe,
                                                        std::optional<ExpertOrder> experts);

@@ -5,10 +5,9 @@
 #include <bit>
 #include <cstring>
 
-#include "checkpoint/containers/container_writer.hpp"
+#include "checkpoint/compressed_tensors.hpp"
 #include "checkpoint/fp8_rows.hpp"
 #include "formats/compat.hpp"
-#include "formats/half.hpp"
 #include "microscale/quantize.hpp"
 
 namespace microscale {
@@ -24,11 +23,6 @@ auto first(Buffer& buffer, std::int64_t count) {
   return std::span(buffer).first(static_cast<std::size_t>(count));
 }
 
-template <class T>
-std::span<const std::uint8_t> bytes_of(std::span<T> values) {
-  return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size_bytes()};
-}
-
 // Of an element that is not finite: a NaN has bits beyond those of the exponent.
 bool is_nan(const std::uint8_t* element, DType dtype) {
   if (dtype == DType::f32) {
@@ -39,6 +33,14 @@ bool is_nan(const std::uint8_t* element, DType dtype) {
   std::uint16_t bits;
   std::memcpy(&bits, element, 2);
   return (bits & 0x7FFFu) > (dtype == DType::f16 ? 0x7C00u : 0x7F80u);
+}
+
+// What `bytes` in the file have to do with the first `part` of `whole`; all pieces add up.
+std::uint64_t share(std::uint64_t bytes, std::uint64_t part, std::uint64_t whole) {
+  return part == whole
+             ? bytes
+             : static_cast<std::uint64_t>(static_cast<double>(bytes) * static_cast<double>(part) /
+                                          static_cast<double>(whole));
 }
 
 }  // namespace
@@ -55,6 +57,10 @@ UnitRunner::UnitRunner(const ModelPlan& plan, const QuantizeModelOptions& option
   if (!options.importance.empty()) importance_ = take(Importance::open(options.importance, plan));
   for (const ShardPlan& shard : plan_.shards) {
     transposed_ |= !shard.slices.empty();
+    for (const CopiedTensor& copy : shard.copies) {
+      const DenseTensor& source = source_of(copy.tensor);
+      narrows_ |= copied_type(source) != source.entry.type;
+    }
     for (const QuantizedMatrix& matrix : shard.matrices) {
       transposed_ |= matrix.slice.col_step != 1;
       longest_row_ = std::max(longest_row_, matrix.slice.cols);
@@ -69,8 +75,8 @@ std::int64_t UnitRunner::worker_bytes() const {
   // quantize_into copies the weights once more.
   const std::int64_t weights = importance_ ? 2 * std::min(longest_row_, tile_elements) : 0;
   return input_bytes + tile_elements + tile_elements / smallest_block +
-         (transposed_ ? tile_scratch_bytes : 0) + row_scales_ * 6 +
-         weights * std::int64_t{sizeof(float)} + worker_slack_bytes;
+         (transposed_ ? tile_scratch_bytes : 0) + (narrows_ ? 2 * copy_bytes : 0) +
+         row_scales_ * 2 + weights * std::int64_t{sizeof(float)} + worker_slack_bytes;
 }
 
 Workspace UnitRunner::make_workspace(const TileQuantizerFactory& quantizers, int worker) const {
@@ -84,7 +90,6 @@ Workspace UnitRunner::make_workspace(const TileQuantizerFactory& quantizers, int
   if (importance_)
     work.weights.resize(static_cast<std::size_t>(std::min(longest_row_, tile_elements)));
   work.row_scales.resize(static_cast<std::size_t>(row_scales_));
-  work.wide_scales.resize(static_cast<std::size_t>(row_scales_));
   return work;
 }
 
@@ -92,9 +97,7 @@ void UnitRunner::prefetch(const Unit& unit) const {
   if (unit.kind != Unit::Kind::measure && unit.kind != Unit::Kind::quantize) return;
   const QuantizedMatrix& matrix = matrix_of(unit);
   const Tile tile = TileGrid(matrix.slice.rows, matrix.slice.cols).tile(unit.piece);
-  const ByteRange range =
-      tile_range(entry_of(matrix.tensor).begin, matrix.slice, tile, size_of(matrix.dtype));
-  input_of(unit).will_need(range.begin, range.length);
+  source_of(matrix.tensor).will_need(matrix.slice, tile);
 }
 
 bool UnitRunner::run(const Unit& unit, Workspace& work) {
@@ -127,8 +130,8 @@ bool UnitRunner::run(const Unit& unit, Workspace& work) {
 bool UnitRunner::read_and_check(const Unit& unit, const Tile& tile, Workspace& work) {
   const QuantizedMatrix& matrix = matrix_of(unit);
   const std::int64_t size = size_of(matrix.dtype);
-  take(read_tile(input_of(unit), entry_of(matrix.tensor).begin, matrix.slice, tile, size,
-                 first(work.input, tile.elements() * size), work.scratch));
+  take(source_of(matrix.tensor)
+           .read_tile(matrix.slice, tile, first(work.input, tile.elements() * size), work.scratch));
   const AbsMax range = abs_max(
       {work.input.data(), matrix.dtype, 1, tile.elements(), tile.elements()}, {.threads = 1});
   if (range.non_finite < 0) {
@@ -151,7 +154,15 @@ bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
   } else {
     quantize_rows(unit, tile, work);
   }
-  advance_(tile.elements() * size_of(matrix.dtype), entry_of(matrix.tensor).name);
+  const DenseTensor& source = source_of(matrix.tensor);
+  const std::uint64_t all =
+      source.entry.bytes() / static_cast<std::uint64_t>(size_of(matrix.dtype));
+  const auto begin =
+      static_cast<std::uint64_t>(matrix.first_element + tile.row * matrix.slice.cols + tile.col);
+  const auto end = begin + static_cast<std::uint64_t>(tile.elements());
+  advance_(static_cast<std::int64_t>(share(source.stored_bytes(), end, all) -
+                                     share(source.stored_bytes(), begin, all)),
+           source.entry.name);
   return true;
 }
 
@@ -164,13 +175,8 @@ void UnitRunner::quantize_rows(const Unit& unit, const Tile& tile, Workspace& wo
   quantize_fp8_rows(rows, codes, scales);
   const auto row = static_cast<std::uint64_t>(tile.row);
   output_.write(unit.shard, matrix.codes_at + row * static_cast<std::uint64_t>(tile.cols), codes);
-  if (matrix.fp32_scales) {
-    for (std::size_t i = 0; i < scales.size(); ++i) work.wide_scales[i] = bf16_to_float(scales[i]);
-    const auto wide = first(work.wide_scales, tile.rows);
-    output_.write(unit.shard, matrix.scales_at + row * 4, bytes_of(wide));
-  } else {
-    output_.write(unit.shard, matrix.scales_at + row * 2, bytes_of(scales));
-  }
+  output_.write(unit.shard, matrix.scales_at + row * 2,
+                {reinterpret_cast<const std::uint8_t*>(scales.data()), scales.size_bytes()});
   cost_of(matrix.tensor).add(matrix.first_tile + unit.piece, measure_fp8_rows(rows, codes, scales));
 }
 
@@ -203,18 +209,15 @@ void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& 
   output_.write(unit.shard, matrix.scales_at + static_cast<std::uint64_t>(start / format.block),
                 scales);
   if (!format.e8m0_scale && unit.piece == 0) {
-    const ContainerWriter& writer = writer_of(options_.container);
-    // That tool rounds the divisor itself; of a multiplier it has none of its own.
-    const bool own =
-        options.numerics.compat == Compat::compressed_tensors && writer.stores_divisors();
+    const bool own = options.numerics.compat == Compat::compressed_tensors;
     const auto bytes = std::bit_cast<std::array<std::uint8_t, 4>>(
         own ? tool_global(Compat::compressed_tensors, *options.tensor_amax, matrix.dtype).own
-            : writer.global_scale(global_scale));
+            : stored_global_scale(global_scale));
     output_.write(unit.shard, matrix.global_scale_at, bytes);
     if (matrix.input_amax > 0) {
       output_.write(
           unit.shard, matrix.input_scale_at,
-          std::bit_cast<std::array<std::uint8_t, 4>>(writer.input_scale(matrix.input_amax)));
+          std::bit_cast<std::array<std::uint8_t, 4>>(stored_input_scale(matrix.input_amax)));
     }
   }
   cost_of(matrix.tensor)
@@ -226,12 +229,16 @@ void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& 
 void UnitRunner::copy_piece(const Unit& unit, Workspace& work) {
   const CopiedTensor& copy = plan_.shards[unit.shard].copies[unit.item];
   const TensorEntry& entry = entry_of(copy.tensor);
+  const DenseTensor& source = source_of(copy.tensor);
+  const std::uint64_t bytes = copied_bytes(source);
   const auto offset = static_cast<std::uint64_t>(unit.piece * copy_bytes);
-  const auto length = std::min(static_cast<std::uint64_t>(copy_bytes), entry.bytes() - offset);
+  const auto length = std::min(static_cast<std::uint64_t>(copy_bytes), bytes - offset);
   const auto buffer = first(work.input, static_cast<std::int64_t>(length));
-  take(input_of(unit).read_at(entry.begin + offset, buffer));
+  take(read_copied(source, offset, buffer, work.scratch));
   output_.write(unit.shard, copy.at + offset, buffer);
-  advance_(static_cast<std::int64_t>(length), entry.name);
+  advance_(static_cast<std::int64_t>(share(source.stored_bytes(), offset + length, bytes) -
+                                     share(source.stored_bytes(), offset, bytes)),
+           entry.name);
 }
 
 void UnitRunner::copy_slice(const Unit& unit, Workspace& work) {
@@ -242,7 +249,7 @@ void UnitRunner::copy_slice(const Unit& unit, Workspace& work) {
   for (std::int64_t i = 0; i < grid.count(); ++i) {
     const Tile tile = grid.tile(i);
     const auto buffer = first(work.input, tile.elements() * size);
-    take(read_tile(input_of(unit), entry.begin, copy.slice, tile, size, buffer, work.scratch));
+    take(source_of(copy.tensor).read_tile(copy.slice, tile, buffer, work.scratch));
     output_.write(unit.shard, copy.at + static_cast<std::uint64_t>(tile.row * size), buffer);
   }
   advance_(copy.slice.rows * size, entry.name);

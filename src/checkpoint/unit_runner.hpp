@@ -27,7 +27,6 @@ struct Workspace {
   std::vector<std::uint8_t> scratch;
   std::vector<float> weights;
   std::vector<std::uint16_t> row_scales;
-  std::vector<float> wide_scales;  // the same as FP32
 };
 
 class UnitRunner {
@@ -64,7 +63,7 @@ class UnitRunner {
     return plan_.shards[unit.shard].matrices[unit.item];
   }
   const TensorEntry& entry_of(std::size_t tensor) const { return *plan_.tensors[tensor].entry; }
-  const InputFile& input_of(const Unit& unit) const { return plan_.model.shards[unit.shard].file; }
+  const DenseTensor& source_of(std::size_t tensor) const { return *plan_.tensors[tensor].source; }
 
   bool read_and_check(const Unit& unit, const Tile& tile, Workspace& work);
   bool quantize_tile(const Unit& unit, Workspace& work);
@@ -81,6 +80,7 @@ class UnitRunner {
   WeightScan scan_;
   std::optional<Importance> importance_;
   bool transposed_ = false;           // some matrix is read through Workspace::scratch
+  bool narrows_ = false;              // some kept weight is computed as F32 and written as BF16
   std::int64_t longest_row_ = 0;      // of all matrices
   std::int64_t row_scales_ = 0;       // of a tile with one scale for each row, at most
   std::vector<float> global_scales_;  // by group: decode multipliers

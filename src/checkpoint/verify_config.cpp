@@ -86,6 +86,10 @@ std::optional<std::string> first_codes(const QuantizedFolder& folder) {
     const QuantizedModule& module = folder.modules.front();
     return fmt::format("{} is {}", in_quotes(module.codes->name()), info(module.format).name);
   }
+  if (!folder.weights.empty()) {
+    const StoredWeight& weight = *folder.weights.front();
+    return fmt::format("{} is {}", in_quotes(weight.codes().name()), weight.facts().description);
+  }
   const Classifier classifier = take(classify_model(folder.model));
   for (const ModelTensor& tensor : folder.model.tensors) {
     const Verdict verdict = classifier.judge(*tensor.entry);
@@ -124,7 +128,7 @@ class ConfigCheck {
                  "modules it may mean are not checked against it",
                  in_quotes(entry)));
     }
-    if (folder_.modules.empty() && folder_.unusable.empty() && folder_.foreign.empty() &&
+    if (!folder_.quantized() && folder_.unusable.empty() && folder_.foreign.empty() &&
         !config_.groups.empty()) {
       report(Severity::error, "config-without-tensors", file_, "",
              "it describes a quantized model, but no tensor is quantized; remove "
@@ -133,7 +137,7 @@ class ConfigCheck {
       return;
     }
     for (const QuantizedModule& module : folder_.modules) check_module(module);
-    for (const ForeignModule& module : folder_.foreign) check_foreign(module);
+    for (const ForeignModule& module : folder_.other_modules()) check_foreign(module);
     check_dense();
   }
 
@@ -245,7 +249,7 @@ class ConfigCheck {
   void check_dense() {
     const Classifier classifier = take(classify_model(folder_.model));
     for (const LogicalTensor& tensor : folder_.tensors) {
-      if (tensor.module || !tensor.name.ends_with(".weight")) continue;
+      if (tensor.coded() || !tensor.name.ends_with(".weight")) continue;
       if (!dense_type(tensor.stored->entry->type) ||
           !classifier.judge(*tensor.stored->entry).linear) {
         continue;

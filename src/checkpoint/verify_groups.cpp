@@ -29,14 +29,14 @@ struct Member {
   const LogicalTensor* tensor = nullptr;
   std::string_view format() const {
     if (tensor->module) return info(tensor->module->format).name;
+    if (tensor->weight) return tensor->weight->facts().description;
     const StoredType type = tensor->stored->entry->type;
     return dense_type(type) ? std::string_view("not quantized") : std::string_view(to_string(type));
   }
 };
 
 std::string_view file_of(const QuantizedFolder& folder, const Member& member) {
-  return folder.file_of(member.tensor->module ? *member.tensor->module->codes
-                                              : *member.tensor->stored);
+  return folder.file_of(member.tensor->main_part());
 }
 
 void report(const QuantizedFolder& folder, std::string_view rule, const Member& member,

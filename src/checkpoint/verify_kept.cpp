@@ -40,7 +40,7 @@ class KeptCheck {
     for (const QuantizedModule& module : folder_.modules) {
       check(module.name, *module.codes, {module.rows, module.cols});
     }
-    for (const ForeignModule& module : folder_.foreign) {
+    for (const ForeignModule& module : folder_.other_modules()) {
       check(module.name, *module.codes, {});
       foreign_.insert(module.name);
     }

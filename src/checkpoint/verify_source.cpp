@@ -54,7 +54,7 @@ struct Sums {
 // A tensor of the folder and what it was made of: a matrix of the original, or all of a tensor.
 struct Pair {
   const LogicalTensor* stored = nullptr;
-  const ModelTensor* original = nullptr;
+  const DenseTensor* original = nullptr;
   MatrixSlice slice;  // of a quantized weight
 };
 
@@ -81,8 +81,9 @@ bool is_nearest(std::uint8_t code, double value, double step) {
 
 class SourceCheck {
  public:
-  SourceCheck(const QuantizedFolder& folder, const ModelFolder& original, Findings& findings)
-      : folder_(folder), original_(original), findings_(findings) {}
+  SourceCheck(const QuantizedFolder& folder, const ModelFolder& original, const DenseView& view,
+              Findings& findings)
+      : folder_(folder), model_(original), original_(view), findings_(findings) {}
 
   SourceAnswer run(int threads, const ProgressCallback& progress) {
     match();
@@ -123,20 +124,20 @@ class SourceCheck {
  private:
   void report(Severity severity, std::string_view rule, const LogicalTensor& tensor,
               const std::string& text) {
-    const ModelTensor& at = tensor.module ? *tensor.module->codes : *tensor.stored;
+    const ModelTensor& at = tensor.main_part();
     findings_.push_back(make_finding(severity, rule, folder_.file_of(at), tensor.name, text));
   }
 
   // The matrices of the original that a converter would have made modules of, by module.
   std::map<std::string, Pair> matrices() {
-    const Classifier classifier = take(classify_model(original_));
+    const Classifier classifier = take(classify_model(model_, original_));
     const Recipe recipe = take(Recipe::create(WeightFormat::nvfp4, {}, {}));
     const ExpertOrder order = classifier.expert_order().value_or(ExpertOrder::halves);
     std::map<std::string, Pair> found;
     for (const TensorTreatment& treatment :
-         take(decide_treatments(original_, classifier, recipe, order))) {
+         take(decide_treatments(model_, original_, classifier, recipe, order))) {
       const TensorEntry& entry = *treatment.entry;
-      const ModelTensor* tensor = original_.find(entry.name);
+      const DenseTensor* tensor = treatment.source;
       const Treatment what = treatment.decision.treatment;
       // Biases of fused experts are split up, and what a calibration left behind goes.
       const bool bias = what == Treatment::split && entry.shape.size() != 3;
@@ -162,8 +163,9 @@ class SourceCheck {
   void match() {
     auto known = matrices();
     for (const LogicalTensor& tensor : folder_.tensors) {
+      if (tensor.weight) continue;  // of a container that quantize does not write
       if (!tensor.module) {
-        const ModelTensor* original = original_.find(tensor.name);
+        const DenseTensor* original = original_.find(tensor.name);
         if (original) pairs_.push_back({&tensor, original, {}});
         used_.insert(original);
         continue;
@@ -181,10 +183,10 @@ class SourceCheck {
         report(Severity::error, "source-shape", tensor,
                fmt::format("it is {}, but {} in the original", format_shape(tensor.shape),
                            format_shape(shape)));
-      } else if (!dense_type(pair.original->entry->type)) {
+      } else if (!dense_type(pair.original->entry.type)) {
         report(Severity::error, "source-missing", tensor,
                fmt::format("in the original it is {}, no full precision",
-                           to_string(pair.original->entry->type)));
+                           to_string(pair.original->entry.type)));
       } else {
         pairs_.push_back(std::move(pair));
       }
@@ -192,9 +194,9 @@ class SourceCheck {
   }
 
   void report_lost() {
-    for (const ModelTensor& tensor : original_.tensors) {
+    for (const DenseTensor& tensor : original_.tensors) {
       if (used_.contains(&tensor)) continue;
-      findings_.push_back(make_finding(Severity::error, "source-lost", "", tensor.name(),
+      findings_.push_back(make_finding(Severity::error, "source-lost", "", tensor.entry.name,
                                        "it is in the original and not in this folder; convert the "
                                        "model again"));
     }
@@ -218,22 +220,19 @@ class SourceCheck {
     }
   }
 
-  const InputFile& file_of(const ModelTensor& tensor) const {
-    return original_.shards[tensor.shard].file;
-  }
-
   // Whether the bytes of a piece of a copy differ.
   Sums compare_bytes(const Pair& pair, const Task& task, Worker& worker) const {
     Sums sums;
     const ModelTensor& stored = *pair.stored->stored;
-    sums.not_nearest = stored.entry->bytes() != pair.original->entry->bytes();
-    if (sums.not_nearest || task.count == 0) return sums;
+    const StoredType type = copied_type(*pair.original);
+    sums.not_nearest = stored.entry->shape != pair.original->entry.shape;
+    if (sums.not_nearest || task.count == 0 || type != stored.entry->type) return sums;
     worker.bytes.resize(static_cast<std::size_t>(task.count));
     worker.stored.codes.resize(worker.bytes.size());
     const auto at = static_cast<std::uint64_t>(task.first);
     take(folder_.model.shards[stored.shard].file.read_at(stored.entry->begin + at,
                                                          worker.stored.codes));
-    take(file_of(*pair.original).read_at(pair.original->entry->begin + at, worker.bytes));
+    take(read_copied(*pair.original, at, worker.bytes, worker.scratch));
     sums.not_nearest = worker.stored.codes != worker.bytes;
     return sums;
   }
@@ -244,12 +243,11 @@ class SourceCheck {
     if (!module) return compare_bytes(pair, task, worker);
     Sums sums;
     sums.elements = task.count;
-    const TensorEntry& entry = *pair.original->entry;
+    const TensorEntry& entry = pair.original->entry;
     const std::int64_t size = size_of(*dense_type(entry.type));
     worker.bytes.resize(static_cast<std::size_t>(task.count * size));
     worker.scratch.resize(static_cast<std::size_t>(tile_scratch_bytes));
-    take(read_tile(file_of(*pair.original), entry.begin, pair.slice, task.tile, size, worker.bytes,
-                   worker.scratch));
+    take(pair.original->read_tile(pair.slice, task.tile, worker.bytes, worker.scratch));
     worker.values.resize(static_cast<std::size_t>(task.count));
     decode_dense(entry.type, worker.bytes, worker.values);
     take(read_piece(folder_, {pair.stored, task.first, task.count}, worker.stored));
@@ -298,7 +296,7 @@ class SourceCheck {
 
   void finish(const Pair& pair, const Sums& sums) {
     if (!pair.stored->module) {
-      const bool same_type = pair.stored->stored->entry->type == pair.original->entry->type;
+      const bool same_type = pair.stored->stored->entry->type == copied_type(*pair.original);
       if (same_type && sums.not_nearest == 0) {
         ++answer_.copies;
       } else {
@@ -374,10 +372,11 @@ class SourceCheck {
   }
 
   const QuantizedFolder& folder_;
-  const ModelFolder& original_;
+  const ModelFolder& model_;
+  const DenseView& original_;
   Findings& findings_;
   std::vector<Pair> pairs_;
-  std::set<const ModelTensor*> used_;         // of the original: something was made of them
+  std::set<const DenseTensor*> used_;         // of the original: something was made of them
   std::vector<const LogicalTensor*> stored_;  // of answer_.tensors
   SourceAnswer answer_;
 };
@@ -386,9 +385,9 @@ class SourceCheck {
 
 SourceAnswer verify_source(const QuantizedFolder& folder, const std::filesystem::path& original,
                            int threads, const ProgressCallback& progress, Findings& findings) {
-  ModelFolder source = take(open_model_folder(original));
-  include_side_weights(source);
-  return SourceCheck(folder, source, findings).run(threads, progress);
+  QuantizedFolder source = take(open_quantized_folder(original));
+  const DenseView view = dense_view_of(source);
+  return SourceCheck(folder, source.model, view, findings).run(threads, progress);
 }
 
 }  // namespace microscale

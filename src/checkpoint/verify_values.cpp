@@ -96,6 +96,18 @@ void add_bytes(const QuantizedFolder& folder, const ModelTensor& tensor, std::in
              });
 }
 
+// All bytes of a weight of another container, whose pieces do not lie side by side.
+void add_parts(const QuantizedFolder& folder, const StoredWeight& weight, TensorHashes& hashes) {
+  std::vector<std::uint8_t> bytes;
+  for (const ModelTensor* part : weight.facts().parts) {
+    for (std::uint64_t at = 0; at < part->entry->bytes(); at += bytes.size()) {
+      bytes.resize(std::min<std::uint64_t>(part->entry->bytes() - at, 1 << 20));
+      take(folder.model.shards[part->shard].file.read_at(part->entry->begin + at, bytes));
+      add_bytes(folder, *part, static_cast<std::int64_t>(at), bytes, hashes);
+    }
+  }
+}
+
 void add_piece(const QuantizedFolder& folder, const Piece& piece, const PieceData& data,
                TensorHashes& hashes) {
   if (const QuantizedModule* module = piece.tensor->module) {
@@ -108,6 +120,10 @@ void add_piece(const QuantizedFolder& folder, const Piece& piece, const PieceDat
       take(folder.model.shards[small->shard].file.read_at(small->entry->begin, bytes));
       add_bytes(folder, *small, 0, bytes, hashes);
     }
+    return;
+  }
+  if (const StoredWeight* weight = piece.tensor->weight) {
+    if (piece.first == 0) add_parts(folder, *weight, hashes);
     return;
   }
   const int bits = bits_per_element(piece.tensor->stored->entry->type);
@@ -163,8 +179,15 @@ class TensorVerdict {
     if (!tensor_.module) {
       const Tally& tally = result.tallies[not_finite];
       const std::int64_t cols = tensor_.shape.empty() ? 1 : tensor_.shape.back();
-      add(Severity::warning, "not-finite", *tensor_.stored, tally, cols, "column",
-          "the value is NaN or infinite; check the original model");
+      if (tensor_.weight) {
+        add(Severity::error, "value-not-finite", tensor_.main_part(), tally, cols, "column",
+            fmt::format("the value that codes and scales ({}) stand for is NaN or infinite; "
+                        "download or quantize the model again",
+                        tensor_.weight->facts().description));
+      } else {
+        add(Severity::warning, "not-finite", *tensor_.stored, tally, cols, "column",
+            "the value is NaN or infinite; check the original model");
+      }
       return;
     }
     const QuantizedModule& module = *tensor_.module;

@@ -3,11 +3,10 @@
 #include <array>
 #include <cstring>
 
+#include "checkpoint/containers/block_weight.hpp"
 #include "checkpoint/tile.hpp"
 #include "formats/elements.hpp"
 #include "formats/half.hpp"
-#include "microscale/quantize.hpp"
-#include "reference/dense.hpp"
 
 namespace microscale {
 namespace {
@@ -23,12 +22,17 @@ Status read_range(const QuantizedFolder& folder, const ModelTensor& tensor, std:
 // One tile of a slice, behind what is in `out` already.
 Status read_part(const QuantizedFolder& folder, const Piece& piece, const Tile& tile,
                  std::vector<std::uint8_t>& out) {
-  const ModelTensor& stored = *piece.tensor->stored;
-  const std::int64_t size = bits_per_element(stored.entry->type) / 8;
+  const StoredWeight* weight = piece.tensor->weight;
+  const std::int64_t size =
+      weight ? weight->value_bytes() : bits_per_element(piece.tensor->stored->entry->type) / 8;
   const std::size_t at = out.size();
   out.resize(at + static_cast<std::size_t>(tile.elements() * size));
   std::vector<std::uint8_t> scratch;
   if (piece.tensor->slice->col_step != 1) scratch.resize(tile_scratch_bytes);
+  if (weight) {
+    return weight->read_tile(*piece.tensor->slice, tile, std::span(out).subspan(at), scratch);
+  }
+  const ModelTensor& stored = *piece.tensor->stored;
   return read_tile(folder.model.shards[stored.shard].file, stored.entry->begin,
                    *piece.tensor->slice, tile, size, std::span(out).subspan(at), scratch);
 }
@@ -47,36 +51,9 @@ Status read_slice(const QuantizedFolder& folder, const Piece& piece,
   return success();
 }
 
-// Decodes NVFP4 by scale / divisor instead of scale * multiplier: see QuantizedModule::must_divide.
-void decode_dividing(const Piece& piece, const PieceData& data, DType dtype, void* out) {
-  const FormatInfo& format = info(Format::nvfp4);
-  std::array<float, 256> steps;
-  for (std::size_t scale = 0; scale < steps.size(); ++scale) {
-    steps[scale] =
-        E4M3::decode(static_cast<std::uint8_t>(scale)) / piece.tensor->module->stored_global;
-  }
-  for (std::int64_t i = 0; i < piece.count; ++i) {
-    const std::uint8_t pair = data.codes[static_cast<std::size_t>(i / 2)];
-    const auto code = static_cast<std::uint8_t>(i % 2 ? pair >> 4 : pair & 15);
-    const float step = steps[data.scales[static_cast<std::size_t>(i / format.block)]];
-    store_dense(E2M1::decode(code) * step, out, dtype, i);
-  }
-}
-
-// All of the piece into `out`, by the library's dequantize where that is exact.
-void decode_quantized(const Piece& piece, const PieceData& data, DType dtype, void* out) {
-  const QuantizedModule& module = *piece.tensor->module;
-  if (module.must_divide) return decode_dividing(piece, data, dtype, out);
-  BlockTensorView view;
-  view.shape.rows = 1;
-  view.shape.cols = piece.count;
-  view.shape.format = module.format;
-  view.codes = data.codes;
-  view.scales = data.scales;
-  view.global_scale = module.multiplier;
-  dequantize(
-      view,
-      {.data = out, .dtype = dtype, .rows = 1, .cols = piece.count, .row_stride = piece.count});
+// Of the bytes that read_piece_bytes gives of a tensor without blocks.
+StoredType value_type_of(const LogicalTensor& tensor) {
+  return tensor.weight ? tensor.weight->facts().type : tensor.stored->entry->type;
 }
 
 template <class Bits, class Decode>
@@ -115,7 +92,7 @@ void decode_dense(StoredType type, const std::vector<std::uint8_t>& bytes,
 }
 
 bool has_values(const LogicalTensor& tensor) {
-  if (tensor.module) return true;
+  if (tensor.coded()) return true;
   switch (tensor.stored->entry->type) {
     case StoredType::f32:
     case StoredType::f16:
@@ -139,7 +116,17 @@ Status read_piece_bytes(const QuantizedFolder& folder, const Piece& piece, Piece
     return read_range(folder, *module->scales, piece.first / format.block,
                       piece.count / format.block, data.scales);
   }
+  if (const auto coding = piece.tensor->blocks()) {
+    const FormatInfo& format = info(coding->format);
+    data.codes.resize(static_cast<std::size_t>(code_bytes(format, piece.count)));
+    data.scales.resize(static_cast<std::size_t>(piece.count / format.block));
+    return piece.tensor->weight->read_blocks(piece.first, piece.count, data.codes, data.scales);
+  }
   if (piece.tensor->slice) return read_slice(folder, piece, data.codes);
+  if (const StoredWeight* weight = piece.tensor->weight) {
+    data.codes.resize(static_cast<std::size_t>(piece.count * weight->value_bytes()));
+    return weight->decode(piece.first, piece.count, data.codes);
+  }
   const int bits = bits_per_element(piece.tensor->stored->entry->type);
   return read_range(folder, *piece.tensor->stored,
                     piece.first / 8 * bits + piece.first % 8 * bits / 8,
@@ -149,11 +136,11 @@ Status read_piece_bytes(const QuantizedFolder& folder, const Piece& piece, Piece
 Status read_piece(const QuantizedFolder& folder, const Piece& piece, PieceData& data) {
   if (Status read = read_piece_bytes(folder, piece, data); !read) return read;
   data.values.resize(static_cast<std::size_t>(piece.count));
-  if (!piece.tensor->module) {
-    decode_dense(piece.tensor->stored->entry->type, data.codes, data.values);
-    return success();
+  if (const auto coding = piece.tensor->blocks()) {
+    decode_blocks(*coding, data.codes, data.scales, DType::f32, data.values.data());
+  } else {
+    decode_dense(value_type_of(*piece.tensor), data.codes, data.values);
   }
-  decode_quantized(piece, data, DType::f32, data.values.data());
   return success();
 }
 
@@ -161,13 +148,18 @@ Status read_piece_as(const QuantizedFolder& folder, const Piece& piece, DType dt
                      PieceData& data, std::vector<std::uint8_t>& out) {
   if (Status read = read_piece_bytes(folder, piece, data); !read) return read;
   out.resize(static_cast<std::size_t>(piece.count * size_of(dtype)));
-  decode_quantized(piece, data, dtype, out.data());
+  if (const auto coding = piece.tensor->blocks()) {
+    decode_blocks(*coding, data.codes, data.scales, dtype, out.data());
+  } else {
+    convert_values(data.codes, piece.tensor->weight->value_bytes(), dtype, out);
+  }
   return success();
 }
 
 std::vector<Piece> pieces_of(const LogicalTensor& tensor, std::int64_t elements) {
   std::vector<Piece> pieces;
   const std::int64_t count = tensor.elements();
+  if (tensor.weight && tensor.weight->facts().transposed && !tensor.slice) elements *= 16;
   for (std::int64_t first = 0; first < count; first += elements) {
     pieces.push_back({&tensor, first, std::min(elements, count - first)});
   }

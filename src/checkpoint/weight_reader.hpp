@@ -31,8 +31,8 @@ struct Piece {
 /// What was read; kept by its user from piece to piece, so that memory is allocated once.
 struct PieceData {
   std::vector<std::uint8_t>
-      codes;  // of a quantized tensor: packed codes; of a dense one: its bytes
-  std::vector<std::uint8_t> scales;  // one byte per block; empty for a dense tensor
+      codes;  // of blocks: packed codes; of a dense tensor: its bytes; of other codes: the values
+  std::vector<std::uint8_t> scales;  // one byte per block; empty where there are no blocks
   std::vector<float> values;         // decoded
 };
 
@@ -55,7 +55,8 @@ Status read_piece(const QuantizedFolder& folder, const Piece& piece, PieceData& 
 Status read_piece_as(const QuantizedFolder& folder, const Piece& piece, DType dtype,
                      PieceData& data, std::vector<std::uint8_t>& out);
 
-/// The pieces of a tensor in order, `elements` long but for the last.
+/// The pieces of a tensor in order, `elements` long but for the last; sixteen times that where
+/// codes lie across its rows.
 std::vector<Piece> pieces_of(const LogicalTensor& tensor, std::int64_t elements = piece_elements);
 
 /// Adds the codes and scales of a piece of a quantized tensor to two histograms.

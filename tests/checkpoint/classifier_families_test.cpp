@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "checkpoint/convert.hpp"
 #include "checkpoint/verify_model.hpp"
@@ -15,6 +16,9 @@ using testing::Family;
 using testing::FamilyTensor;
 using testing::TemporaryFolder;
 using testing::TestModel;
+
+// Quantized already, and decoded: what quantize makes of them is looked at like the others.
+const std::set<std::string> decoded_here{"deepseek_v4_hub", "gpt_oss_mxfp4", "llama_fp8_block"};
 
 class Families : public ::testing::TestWithParam<std::string> {
  protected:
@@ -70,7 +74,7 @@ TEST_P(Families, every_tensor_has_its_verdict) {
 }
 
 TEST_P(Families, output_is_verified_and_whole) {
-  if (quantized_already()) {
+  if (quantized_already() && !decoded_here.contains(GetParam())) {
     testing::expect_error(ErrorCode::bad_input, "quantized already",
                           [&] { quantize_model(options); });
     return;
@@ -88,7 +92,8 @@ TEST_P(Families, output_is_verified_and_whole) {
     ADD_FAILURE() << finding.rule << " " << finding.tensor << ": " << finding.message;
   }
   for (const std::string& problem :
-       testing::account(plan, model.shards[0], testing::read_tensors(options.output))) {
+       testing::account(plan, testing::read_as_dense(plan, model.shards[0]),
+                        testing::read_tensors(options.output))) {
     ADD_FAILURE() << problem;
   }
 }

@@ -116,7 +116,7 @@ inline std::map<std::string, std::string> promised_outputs(const ModelPlan& plan
   std::map<std::string, std::string> promised;
   const auto add_layer = [&](const std::string& module, std::int64_t rows, std::int64_t cols,
                              const std::string& from) {
-    const LayerTensors layer = compressed_layer(plan.format, module, rows, cols);
+    const CompressedLayer layer = compressed_layer(plan.format, module, rows, cols);
     for (const PlannedTensor& part : {layer.codes, layer.scales, layer.global_scale}) {
       if (!part.name.empty()) promised[part.name] = from;
     }
@@ -171,6 +171,23 @@ inline std::vector<std::string> account(const ModelPlan& plan, const TestTensors
   }
   if (plan.tensors.size() != input.size()) problems.push_back("the plan forgets tensors");
   return problems;
+}
+
+/// The tensors of the dense model that a plan reads, as they are written where they are kept; every
+/// tensor of the folder is one of them or a part of one.
+inline TestTensors read_as_dense(const ModelPlan& plan, const TestTensors& folder) {
+  TestTensors dense;
+  std::vector<std::uint8_t> scratch;
+  std::size_t used = 0;
+  for (const DenseTensor& tensor : plan.view.tensors) {
+    TestTensor& read = dense[tensor.entry.name];
+    read = {copied_type(tensor), tensor.entry.shape, std::string(copied_bytes(tensor), '\0')};
+    auto* bytes = reinterpret_cast<std::uint8_t*>(read.bytes.data());
+    take(read_copied(tensor, 0, {bytes, read.bytes.size()}, scratch));
+    used += tensor.weight ? tensor.weight->facts().parts.size() : 1;
+  }
+  EXPECT_EQ(used, folder.size()) << "a tensor is forgotten, or used twice";
+  return dense;
 }
 
 }  // namespace microscale::testing

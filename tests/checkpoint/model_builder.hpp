@@ -58,8 +58,9 @@ inline TestTensor random_tensor(StoredType type, std::vector<std::int64_t> shape
   if (type != StoredType::f32 && type != StoredType::f16 && type != StoredType::bf16) {
     TestTensor tensor{type, shape, {}};
     const auto bytes = stored_bytes(type, shape);
+    const unsigned count_of_bytes = type == StoredType::f8_e4m3 ? 0x7F : 0x80;  // without NaN
     for (std::uint64_t i = 0; i < bytes.value(); ++i)
-      tensor.bytes += static_cast<char>(random() & 0x7F);
+      tensor.bytes += static_cast<char>(random() % count_of_bytes);
     return tensor;
   }
   std::normal_distribution<float> normal(0.0f, size);

@@ -209,7 +209,7 @@ TEST(QuantizedFolder, takes_a_dense_folder_as_it_is) {
 
 TEST(QuantizedFolder, lists_what_others_quantized_beside_its_own_modules) {
   SmallModel model = testing::small_llama(Format::nvfp4);
-  model.add("a.o_proj.weight", StoredType::f8_e4m3, {4, 4}, testing::Bytes(16, 0x38));
+  model.add("a.o_proj.weight", StoredType::i8, {4, 4}, testing::Bytes(16, 0x38));
   model.add_floats("a.o_proj.weight_scale", {4, 1}, {1, 1, 1, 1});
   model.add("a.w2.weight_packed", StoredType::i32, {4, 1}, testing::Bytes(16, 0x38));
   model.add("a.w2.weight_scale", StoredType::bf16, {4, 1}, testing::Bytes(8, 0x38));
@@ -219,12 +219,12 @@ TEST(QuantizedFolder, lists_what_others_quantized_beside_its_own_modules) {
   EXPECT_EQ(opened_folder.modules.size(), 6u);
   ASSERT_EQ(opened_folder.foreign.size(), 2u);
   EXPECT_EQ(opened_folder.foreign[0].name, "a.o_proj");
-  EXPECT_EQ(opened_folder.foreign[0].scheme, "FP8 with scales of type F32");
+  EXPECT_EQ(opened_folder.foreign[0].scheme, "INT8 with scales of type F32");
   EXPECT_EQ(opened_folder.foreign[1].scheme, "packed integers with scales of type BF16");
   EXPECT_NE(opened_folder.find("a.o_proj.weight_scale"), nullptr);
   EXPECT_TRUE(
       testing::fails_with(open_whole_quantized_folder(folder.path()),
-                          "'a.o_proj' is FP8 with scales of type F32, which is not decoded"));
+                          "'a.o_proj' is INT8 with scales of type F32, which is not decoded"));
 }
 
 }  // namespace

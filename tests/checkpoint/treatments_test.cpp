@@ -25,9 +25,10 @@ class Treatments : public ::testing::Test {
                                               std::vector<std::string> ignore = {},
                                               Format format = Format::nvfp4) {
     model.write(folder.path());
-    opened = take(open_model_folder(folder.path()));
-    classifier = take(classify_model(opened));
-    return decide_treatments(opened, classifier,
+    opened = take(open_quantized_folder(folder.path()));
+    view = dense_view_of(opened);
+    classifier = take(classify_model(opened.model, view));
+    return decide_treatments(opened.model, view, classifier,
                              take(Recipe::create(*weight_format_of(format), include, ignore)),
                              experts);
   }
@@ -44,7 +45,8 @@ class Treatments : public ::testing::Test {
   std::optional<ExpertOrder> experts = ExpertOrder::halves;
   Classifier classifier;
   TemporaryFolder folder;
-  ModelFolder opened;
+  QuantizedFolder opened;
+  DenseView view;
 };
 
 TEST_F(Treatments, group_is_named_across_shards_and_only_for_nvfp4) {
@@ -127,8 +129,12 @@ TEST_F(Treatments, bias_of_another_shape_stops_the_split) {
 
 TEST_F(Treatments, weights_that_are_quantized_already_are_refused) {
   add("a.q_proj.weight", {16, 32});
+  add("a.q_proj.SCB", {16});
+  EXPECT_TRUE(fails_with(decide(), "are quantized already: 'a.q_proj.SCB'"));
+  model.shards[0].erase("a.q_proj.SCB");
   add("a.q_proj.weight_scale", {16, 2});
-  EXPECT_TRUE(fails_with(decide(), "are quantized already: 'a.q_proj.weight_scale'"));
+  EXPECT_TRUE(
+      fails_with(decide(), "'a.q_proj.weight': codes of type BF16 with scales of type BF16"));
   model.shards[0].erase("a.q_proj.weight_scale");
   model.config = R"({"quantization_config": {"quant_method": "fp8"}})";
   EXPECT_TRUE(fails_with(decide(), "is quantized already ('fp8' in config.json)"));

@@ -252,7 +252,7 @@ int run(const InspectCommand& command, Console& console) {
   if (console.json)
     console.print_json(to_json(detail));
   else
-    print_text(detail, tensor->module ? tensor->module->format : Format::mxfp4, console);
+    print_text(detail, tensor->blocks().value_or(BlockCoding{Format::mxfp4}).format, console);
   return exit_success;
 }
 

@@ -1,0 +1,62 @@
+#include "checkpoint/coded_input.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "checkpoint/json.hpp"
+
+namespace microscale {
+
+std::string codings_in_words(const DenseView& view) {
+  std::map<std::string_view, std::size_t> counts;
+  for (const auto& weight : view.weights) ++counts[weight->facts().description];
+  std::string words;
+  for (const auto& [description, count] : counts) {
+    words += fmt::format("{}{} ({} weight{})", words.empty() ? "" : "; ", description, count,
+                         count == 1 ? "" : "s");
+  }
+  return words;
+}
+
+std::vector<std::string> notices_of(const ModelFolder& model, const DenseView& view) {
+  std::vector<std::string> notices = model.sentences();
+  if (!view.computed()) return notices;
+  notices.insert(
+      notices.begin(),
+      fmt::format("the weights are quantized already: {}; they are decoded and quantized "
+                  "from these values, and every error is against them, not against the "
+                  "model that they were made of",
+                  codings_in_words(view)));
+  return notices;
+}
+
+Status refuse_same_format(const ModelFolder& model, const DenseView& view,
+                          const QuantizeModelOptions& options) {
+  const auto has_format = [&](const auto& weight) {
+    return weight->blocks() && weight->blocks()->format == options.format;
+  };
+  if (!view.computed() || !options.use.empty() ||
+      !std::all_of(view.weights.begin(), view.weights.end(), has_format)) {
+    return success();
+  }
+  const std::size_t more = view.weights.size() - 1;
+  return Failure{
+      ErrorCode::bad_input,
+      fmt::format("quantize: the weights of '{}' are quantized already: {}{} {} {}, which "
+                  "quantizing again could only make worse; name another format, or start from the "
+                  "full-precision model",
+                  model.opened.string(), in_quotes(view.weights.front()->codes().name()),
+                  more > 0 ? fmt::format(" and {} more", more) : "", more > 0 ? "are" : "is",
+                  info(options.format).name)};
+}
+
+void leave_out_descriptions(ModelFolder& model) {
+  if (std::erase(model.other_files, std::filesystem::path(modelopt_config)) == 0) return;
+  model.left_out_files.push_back({modelopt_config, "describes the input's quantization"});
+  std::sort(model.left_out_files.begin(), model.left_out_files.end(),
+            [](const LeftOutFile& a, const LeftOutFile& b) { return a.path < b.path; });
+}
+
+}  // namespace microscale
