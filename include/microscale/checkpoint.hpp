@@ -65,9 +65,15 @@ struct UseFormat {
   WeightFormat format = WeightFormat::nvfp4;
 };
 
+/// How quantized layers lie in the output: names, scales and the files that describe them.
+enum class Container : std::uint8_t { compressed_tensors, modelopt };
+std::string_view to_string(Container container);  ///< "compressed-tensors", "modelopt"
+std::optional<Container> parse_container(std::string_view name);
+
 struct QuantizeModelOptions {
   std::filesystem::path input;   ///< model folder, or one .safetensors file
   std::filesystem::path output;  ///< folder to be made; must be neither the input nor inside it
+  Container container = Container::compressed_tensors;
   Format format = Format::nvfp4;
   std::vector<UseFormat> use;  ///< the first that matches counts; layers that engines fuse and the
                                ///< experts of a layer must agree

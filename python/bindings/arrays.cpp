@@ -286,6 +286,12 @@ Array take(nb::handle object, const char* name, Access access) {
       break;
     case Framework::jax:
       if (access == Access::write) fail_read_only(name);
+      if (!nb::hasattr(object, "__dlpack_device__"))
+        throw nb::type_error(
+            fmt::format("{}: a traced array of JAX has no values; within jax.jit and the like call "
+                        "the functions of microscale.jax",
+                        name)
+                .c_str());
       [[fallthrough]];
     case Framework::cupy:
     case Framework::other:

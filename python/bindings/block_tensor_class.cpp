@@ -75,12 +75,14 @@ nb::object helper(const char* name) {
 }  // namespace
 
 void bind_block_tensor(nb::module_& module) {
-  nb::class_<BlockTensorObject>(
+  nb::class_<BlockTensorObject> type(
       module, "BlockTensor",
       "A tensor in a block-scaled format: codes, block scales and, of NVFP4, a global scale.\n\n"
       "Its parts are arrays of the framework that it was made with, and stay its own: value =\n"
-      "code * block scale * global scale. Made by quantize and from_parts.")
-      .def_static(
+      "code * block scale * global scale. Made by quantize and from_parts.");
+  // numpy would make an array of one object of it, and its operators a riddle.
+  type.attr("__array_ufunc__") = nb::none();
+  type.def_static(
           "from_parts", from_parts, nb::arg("codes"), nb::arg("scales"),
           nb::arg("global_scale") = nb::none(), nb::kw_only(), nb::arg("format"),
           nb::arg("shape") = nb::none(), nb::arg("axis") = -1, nb::arg("layout") = "row_major",
@@ -157,6 +159,14 @@ void bind_block_tensor(nb::module_& module) {
       .def(
           "__reduce__", [](nb::object self) { return helper("reduce_block_tensor")(self); },
           nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
+      .def(
+          "__array__",
+          [](const BlockTensorObject&, nb::args, nb::kwargs) -> nb::object {
+            throw nb::type_error(
+                "a BlockTensor is no array of numbers: dequantize() makes one of it, and "
+                "microscale.matmul(x, t) multiplies by it");
+          },
+          nb::sig("def __array__(self, *args: Any, **kwargs: Any) -> Any"))
       .def("__repr__", repr);
 }
 

@@ -24,6 +24,7 @@ struct QuantizeModelWords {
   std::string activations;
   std::optional<Path> input_scales;
   std::vector<std::pair<std::string, std::string>> use;
+  std::string container;
   int threads = 0;
   std::int64_t max_memory = 0;
   std::vector<int> gpus;
@@ -54,6 +55,13 @@ UseFormat use_from(const std::string& pattern, const std::string& name) {
                           name, pattern));
 }
 
+Container container_from(const std::string& name) {
+  if (const auto container = parse_container(name)) return *container;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("container: '{}' is unknown; choose one of compressed-tensors, modelopt", name));
+}
+
 QuantizeModelOptions options_of(const Path& source, const Path& target, std::string_view format,
                                 const NumericWords& numeric, const QuantizeModelWords& words) {
   QuantizeModelOptions options;
@@ -67,6 +75,7 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   if (words.experts) options.experts = expert_order_from(*words.experts);
   options.activations = activations_from(words.activations);
   options.input_scales = words.input_scales.value_or(Path());
+  options.container = container_from(words.container);
   for (const auto& [pattern, name] : words.use) options.use.push_back(use_from(pattern, name));
   options.threads = words.threads;
   options.max_memory = words.max_memory;
@@ -165,32 +174,33 @@ void bind_results(nb::module_& module) {
       });
 }
 
-#define MODEL_PARAMETERS                                                                 \
-  const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS, \
-      const Words &include, const Words &ignore, std::optional<Path> importance,         \
-      std::optional<std::string> experts, const std::string &activations,                \
-      std::optional<Path> input_scales,                                                  \
-      const std::vector<std::pair<std::string, std::string>>&use, int threads,           \
-      std::int64_t max_memory, const std::vector<int>&gpus, bool resume
-#define MODEL_OPTIONS                                                                        \
-  options_of(source, target, format, NUMERIC_WORDS,                                          \
-             {include, ignore, importance, experts, activations, input_scales, use, threads, \
-              max_memory, gpus, resume})
-#define MODEL_ARGUMENTS                                                             \
-  nb::arg("source"), nb::arg("target"),                                             \
-      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                \
-      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),            \
-      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),          \
-      nb::arg("activations") = "dense", nb::arg("input_scales") = nb::none(),       \
-      nb::arg("use") = nb::tuple(), nb::arg("threads") = 0,                         \
-      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(), \
-      nb::arg("resume") = false
+#define MODEL_PARAMETERS                                                                        \
+  const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS,        \
+      const Words &include, const Words &ignore, std::optional<Path> importance,                \
+      std::optional<std::string> experts, const std::string &activations,                       \
+      std::optional<Path> input_scales,                                                         \
+      const std::vector<std::pair<std::string, std::string>>&use, const std::string &container, \
+      int threads, std::int64_t max_memory, const std::vector<int>&gpus, bool resume
+#define MODEL_OPTIONS                                                                          \
+  options_of(source, target, format, NUMERIC_WORDS,                                            \
+             {include, ignore, importance, experts, activations, input_scales, use, container, \
+              threads, max_memory, gpus, resume})
+#define MODEL_ARGUMENTS                                                          \
+  nb::arg("source"), nb::arg("target"),                                          \
+      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,             \
+      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),         \
+      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),       \
+      nb::arg("activations") = "dense", nb::arg("input_scales") = nb::none(),    \
+      nb::arg("use") = nb::tuple(), nb::arg("container") = "compressed-tensors", \
+      nb::arg("threads") = 0, nb::arg("max_memory") = std::int64_t{1} << 30,     \
+      nb::arg("gpus") = nb::tuple(), nb::arg("resume") = false
 #define MODEL_SIGNATURE                                                                       \
   "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', "  \
   "*, " NUMERIC_SIGNATURE                                                                     \
   "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "               \
   "os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', "  \
   "input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), " \
+  "container: str = 'compressed-tensors', "                                                   \
   "threads: int = 0, max_memory: int "                                                        \
   "= 1073741824, gpus: "                                                                      \
   "Sequence[int] = (), resume: bool = False"
@@ -232,7 +242,8 @@ void bind_models(nb::module_& module) {
       "quantize the inputs of mxfp4 and mxfp8 layers too. input_scales: JSON or safetensors with\n"
       "the largest magnitude of each layer's input, for nvfp4. use: pairs of a pattern and a "
       "format\n"
-      "(also fp8: a scale for each row) for layers that get another. gpus: numbers of GPUs to "
+      "(also fp8: a scale for each row) for layers that get another. container: or 'modelopt'. "
+      "gpus: numbers of GPUs to "
       "quantize "
       "on, "
       "with "

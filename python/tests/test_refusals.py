@@ -85,6 +85,13 @@ def test_block_tensors_are_wanted_by_name(value):
         refused(lambda: ms.quantize(X, out=value), TypeError, f"out: expected a BlockTensor, got {kind}")
 
 
+def test_block_tensors_are_no_arrays_of_numbers():
+    for call in (lambda: np.asarray(T), lambda: np.array(T), lambda: np.concatenate([T, T])):
+        refused(call, TypeError, "dequantize()")
+    for call in (lambda: X @ T, lambda: X * T, lambda: np.add(X, T), lambda: np.sum(T)):
+        refused(call, TypeError, "BlockTensor")
+
+
 def test_words_and_numbers_of_another_kind():
     refused(lambda: ms.quantize(X, backend=3), TypeError, "backend: expected a string, got int")
     refused(lambda: ms.quantize(X, tensor_amax="x"), TypeError, "tensor_amax: expected a number, got str")

@@ -126,3 +126,16 @@ def test_arrays_without_elements():
     for queries, keys in ((q[:, :0], k), (q[:0], k[:0])):
         assert msj.attention(queries, keys, keys).shape == queries.shape
     assert not msj.attention(q, k[:, :0], k[:, :0]).any()
+
+
+def test_a_block_array_is_a_tree():
+    w = msj.quantize(normal(32, 64), "mxfp8")
+    assert w.format == "mxfp8_e4m3"
+    shapes = jax.tree.map(lambda leaf: leaf.shape, w)
+    assert repr(shapes) == "BlockArray((32, 64), (32, 2), None, format='mxfp8_e4m3')"
+    assert jax.eval_shape(msj.quantize, normal(32, 64)).shape == (32, 64)
+
+
+def test_the_packages_functions_name_what_is_traced():
+    with pytest.raises(TypeError, match="x: a traced array of JAX has no values; .* microscale.jax"):
+        jax.jit(lambda x: ms.quantize(x).codes)(normal(4, 64))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 from compressed_tensors.compressors import BaseCompressor
+from compressed_tensors.entrypoints.convert.converters.modelopt_nvfp4 import ModelOptNvfp4Converter
 from compressed_tensors.quantization import QuantizationConfig
 from compressed_tensors.quantization.quant_scheme import preset_name_to_scheme
 from compressed_tensors.quantization.utils import generate_gparam
@@ -130,6 +131,26 @@ def check_mixed(original, work):
     return problems
 
 
+def check_modelopt(work):
+    """The package's own converter makes of ModelOpt's container what microscale writes as compressed-tensors."""
+    targets, ignore = [r"re:.*encoder\.layer.*"], []
+    theirs = ModelOptNvfp4Converter(ignore=ignore, targets=targets).process(load(f"{work}/modelopt"))
+    ours, problems = load(f"{work}/nvfp4-inputs"), []
+    if set(theirs) != set(ours):
+        problems.append(f"names differ: {sorted(set(theirs) ^ set(ours))[:6]}")
+    for name in set(theirs) & set(ours):
+        a, b = theirs[name], ours[name]
+        if name.endswith("_global_scale"):  # reciprocals, each rounded once more
+            same = torch.allclose(a.reshape(-1), b.reshape(-1), rtol=3e-7, atol=0)
+        else:
+            same = torch.equal(a.view(torch.uint8), b.view(torch.uint8))
+        if not same:
+            problems.append(f"{name} differs")
+    print("\n".join(f"modelopt: {p}" for p in problems) or
+          f"  compressed-tensors, modelopt: its converter gives our {len(ours)} tensors")
+    return problems
+
+
 def check(original, work, name):
     quantized, dequantized = f"{work}/{name}", f"{work}/{name}-bf16"
     written = json.loads(Path(quantized, "config.json").read_text())["quantization_config"]
@@ -176,5 +197,5 @@ def check(original, work, name):
 if __name__ == "__main__":
     failed = [check(*sys.argv[1:3], name) for name in sys.argv[3:]]
     failed += [check_inputs(sys.argv[2], name) for name in sys.argv[3:]]
-    failed.append(check_mixed(*sys.argv[1:3]))
+    failed += [check_mixed(*sys.argv[1:3]), check_modelopt(sys.argv[2])]
     sys.exit(any(failed))

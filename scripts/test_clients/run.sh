@@ -58,6 +58,8 @@ for format in $formats; do
   scripts/step "quantize ($format, activations too)" build/microscale quantize demo/model -o "$work/$format-inputs" \
     --format $format $inputs
 done
+scripts/step "quantize (ModelOpt)" build/microscale quantize demo/model -o "$work/modelopt" --format nvfp4 \
+  --container modelopt --input-scales "$work/amax.json"
 scripts/step "quantize (several formats)" build/microscale quantize demo/model -o "$work/mixed" --format nvfp4 \
   --use '*.attention.*=fp8' --use '*.intermediate.*=mxfp4' --use '*.output.dense=mxfp8' --activations dynamic
 for client in compressed_tensors transformers; do

@@ -100,10 +100,10 @@ LayerScheme scheme_of(const QuantizeModelOptions& options, WeightFormat format) 
   return {format, dynamic ? Inputs::dynamic : Inputs::dense};
 }
 
-CompressedLayer compressed_layer(const LayerScheme& scheme, std::string_view module,
-                                 std::int64_t rows, std::int64_t cols) {
+LayerTensors compressed_layer(const LayerScheme& scheme, std::string_view module, std::int64_t rows,
+                              std::int64_t cols) {
   const bool packed = code_bits(scheme.format) == 4;
-  CompressedLayer layer;
+  LayerTensors layer;
   layer.codes = {fmt::format("{}.{}", module, packed ? "weight_packed" : "weight"),
                  packed ? StoredType::u8 : StoredType::f8_e4m3,
                  {rows, packed ? cols / 2 : cols}};
@@ -126,8 +126,6 @@ CompressedLayer compressed_layer(const LayerScheme& scheme, std::string_view mod
 }
 
 float stored_global_scale(float decode_multiplier) { return 1.0f / decode_multiplier; }
-
-float stored_input_scale(double amax) { return static_cast<float>(448.0 * 6.0 / amax); }
 
 Status check_container(const QuantizeModelOptions& options) {
   const auto refuse = [](const std::string& message) {
@@ -169,18 +167,7 @@ Result<std::string> with_quantization_config(std::string_view config_text,
 Result<std::string> with_quantization_config(std::string_view config_text,
                                              const std::vector<LayerGroup>& groups,
                                              const std::vector<std::string>& ignore) {
-  Json config = Json::object();
-  if (!config_text.empty()) {
-    auto parsed = parse_config(config_text);
-    if (!parsed) return parsed.failure();
-    config = std::move(parsed.value());
-  }
-  // transformers decompresses to BF16 and then multiplies by inputs of the model's type: one that
-  // stays FP32 fails at its first product. Its newer versions write "dtype" where older ones had
-  // "torch_dtype", and read both.
-  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = "bfloat16";
-  config["quantization_config"] = quantization_config(groups, ignore);
-  return dump_config(config);
+  return with_quantization(config_text, quantization_config(groups, ignore));
 }
 
 }  // namespace microscale

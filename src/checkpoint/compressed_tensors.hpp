@@ -35,6 +35,7 @@ struct LayerScheme {
 struct LayerGroup {
   LayerScheme scheme;
   std::vector<std::string> targets;
+  std::vector<std::string> layers{};  // by name, all experts of a layer as one; of a mixed model
 };
 
 /// Of the layers that get `format`.
@@ -42,19 +43,16 @@ LayerScheme scheme_of(const QuantizeModelOptions& options, WeightFormat format);
 
 /// The tensors of one layer, by role. The name of one that it has not is empty. `scales`: of
 /// blocks, or BF16 of each row.
-struct CompressedLayer {
+struct LayerTensors {
   PlannedTensor codes, scales, global_scale, input_scale;
 };
 
 /// Of the weight [rows, cols] of `module`; cols is a multiple of the block.
-CompressedLayer compressed_layer(const LayerScheme& scheme, std::string_view module,
-                                 std::int64_t rows, std::int64_t cols);
+LayerTensors compressed_layer(const LayerScheme& scheme, std::string_view module, std::int64_t rows,
+                              std::int64_t cols);
 
 /// What the global scale tensor holds: the divisor, rounded to FP32, of a decode multiplier.
 float stored_global_scale(float decode_multiplier);
-
-/// What the scale of inputs holds for the largest magnitude among them: 448 * 6 / amax.
-float stored_input_scale(double amax);
 
 /// Success, or why no checkpoint can hold what the options ask for.
 Status check_container(const QuantizeModelOptions& options);

@@ -61,6 +61,22 @@ std::string dump_config(const nlohmann::ordered_json& config) {
   return text;
 }
 
+Result<std::string> with_quantization(std::string_view config_text,
+                                      nlohmann::ordered_json description) {
+  auto config = nlohmann::ordered_json::object();
+  if (!config_text.empty()) {
+    auto parsed = parse_config(config_text);
+    if (!parsed) return parsed.failure();
+    config = std::move(parsed.value());
+  }
+  // transformers decompresses to BF16 and then multiplies by inputs of the model's type: one that
+  // stays FP32 fails at its first product. Its newer versions write "dtype" where older ones had
+  // "torch_dtype", and read both.
+  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = "bfloat16";
+  config["quantization_config"] = std::move(description);
+  return dump_config(config);
+}
+
 const nlohmann::ordered_json* member(const nlohmann::ordered_json& object, const char* key) {
   const auto it = object.find(key);
   return it == object.end() || it->is_null() ? nullptr : &*it;

@@ -17,6 +17,12 @@ Result<nlohmann::ordered_json> parse_config(std::string_view text);
 /// A tree of parse_config as text again, two spaces a level, those numbers as they were.
 std::string dump_config(const nlohmann::ordered_json& config);
 
+/// `config_text` (empty: none) with that as its quantization_config and the model's type
+/// (torch_dtype, or dtype where that stands) set to bfloat16, what loaders decompress to; every
+/// other key stays.
+Result<std::string> with_quantization(std::string_view config_text,
+                                      nlohmann::ordered_json description);
+
 /// The member `key` of an object; null where it is absent or JSON's null.
 const nlohmann::ordered_json* member(const nlohmann::ordered_json& object, const char* key);
 

@@ -48,6 +48,8 @@ std::string options_in_words(const QuantizeModelOptions& options) {
     text += fmt::format(", {}as {}", keeps_profile(numerics, options.format) ? "" : "otherwise ",
                         to_string(numerics.compat));
   if (!options.importance.empty()) text += ", weighted by importance";
+  if (options.container != Container::compressed_tensors)
+    text += ", in the container " + std::string(to_string(options.container));
   if (options.activations == Activations::dynamic) text += ", activations dynamic";
   if (!options.input_scales.empty()) text += ", inputs scaled";
   return text;

@@ -254,6 +254,9 @@ void Converter::write_other_files() {
   if (!plan_.index_text.empty()) {
     take(write_file_atomically(options_.output / plan_.model.index_name, plan_.index_text));
   }
+  for (const auto& [name, text] : plan_.other_texts) {
+    take(write_file_atomically(options_.output / name, text));
+  }
   write_manifest(std::move(manifest));
   take(write_file_atomically(options_.output / "config.json", plan_.config_text));
   take(journal_->remove());

@@ -95,6 +95,9 @@ class FinishedFolder {
         return index;
       }
     }
+    for (const auto& [name, text] : plan_.other_texts) {
+      if (Status other = write_if_missing(name, text); !other) return other;
+    }
     return write_if_missing("config.json", plan_.config_text);
   }
 

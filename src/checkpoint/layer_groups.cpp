@@ -6,7 +6,9 @@
 #include <string>
 
 #include "checkpoint/fused_groups.hpp"
+#include "checkpoint/ignore_list.hpp"
 #include "checkpoint/pattern.hpp"
+#include "checkpoint/stray_weights.hpp"
 #include "checkpoint/tensor_name.hpp"
 
 namespace microscale {
@@ -58,6 +60,30 @@ ByFormat sort_layers(const ModelPlan& plan) {
   return layers;
 }
 
+// The ignore list: of the model's tensors, and of the files beside it, which stay as they are.
+std::vector<std::string> modules_to_ignore(const ModelPlan& plan, const Classifier& classifier) {
+  std::vector<TensorTreatment> all = plan.tensors;
+  for (const ModelShard& stray : plan.model.strays) {
+    if (is_adapter(stray)) continue;
+    for (const TensorEntry& entry : stray.header.tensors) {
+      if (plan.view.find(entry.name) || plan.model.find(entry.name)) continue;
+      TensorTreatment& treatment = all.emplace_back();
+      treatment.entry = &entry;
+      treatment.verdict = classifier.judge(entry);
+      treatment.decision.linear = treatment.verdict.linear;
+    }
+  }
+  return ignored_modules(all);
+}
+
+std::vector<std::string> modules_in(const ModelPlan& plan) {
+  std::vector<std::string> modules;
+  for (const ShardPlan& shard : plan.shards) {
+    for (const QuantizedMatrix& matrix : shard.matrices) modules.push_back(matrix.slice.module);
+  }
+  return modules;
+}
+
 }  // namespace
 
 std::vector<LayerGroup> layer_groups(const ModelPlan& plan, const QuantizeModelOptions& options) {
@@ -76,6 +102,8 @@ std::vector<LayerGroup> layer_groups(const ModelPlan& plan, const QuantizeModelO
   const auto add = [&](WeightFormat format) {
     const Layers& of = layers.at(format);
     LayerGroup group{scheme_of(options, format), {of.names.begin(), of.names.end()}};
+    group.layers = group.targets;
+    group.layers.insert(group.layers.end(), of.experts.begin(), of.experts.end());
     for (const std::string& experts : of.experts) {
       group.targets.push_back(expression_for(experts, format, layers));
     }
@@ -86,6 +114,13 @@ std::vector<LayerGroup> layer_groups(const ModelPlan& plan, const QuantizeModelO
   }
   if (layers.contains(order.back())) add(order.back());
   return groups;
+}
+
+Result<Descriptions> describe_layers(const ModelPlan& plan, const QuantizeModelOptions& options,
+                                     const Classifier& classifier) {
+  return writer_of(options.container)
+      .describe(plan.model.config_text.value_or(""), layer_groups(plan, options),
+                modules_to_ignore(plan, classifier), modules_in(plan));
 }
 
 }  // namespace microscale

@@ -8,11 +8,10 @@
 #include <unordered_map>
 
 #include "checkpoint/coded_input.hpp"
-#include "checkpoint/compressed_tensors.hpp"
+#include "checkpoint/containers/container_writer.hpp"
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/fused_groups.hpp"
-#include "checkpoint/ignore_list.hpp"
 #include "checkpoint/include_check.hpp"
 #include "checkpoint/input_scales.hpp"
 #include "checkpoint/json.hpp"
@@ -88,7 +87,7 @@ class ShardPlanner {
     std::unordered_map<std::string_view, std::uint64_t> at;
     for (const TensorEntry& entry : output().layout.tensors) at.emplace(entry.name, entry.begin);
     for (QuantizedMatrix& matrix : output().matrices) {
-      const CompressedLayer layer = layer_of(matrix.format, matrix.slice);
+      const LayerTensors layer = layer_of(matrix.format, matrix.slice);
       matrix.codes_at = at.at(layer.codes.name);
       matrix.scales_at = at.at(layer.scales.name);
       if (!layer.global_scale.name.empty()) matrix.global_scale_at = at.at(layer.global_scale.name);
@@ -105,12 +104,13 @@ class ShardPlanner {
 
   void add_matrix(std::size_t tensor, MatrixSlice slice) {
     const WeightFormat format = plan_.tensors[tensor].format;
-    CompressedLayer layer = layer_of(format, slice);
+    LayerTensors layer = layer_of(format, slice);
     outputs_.push_back(std::move(layer.codes));
     outputs_.push_back(std::move(layer.scales));
     QuantizedMatrix matrix;
     matrix.tensor = tensor;
     matrix.format = format;
+    matrix.fp32_scales = layer.scales.type == StoredType::f32;
     matrix.dtype = *dense_type(plan_.tensors[tensor].entry->type);
     if (!layer.global_scale.name.empty()) {
       outputs_.push_back(std::move(layer.global_scale));
@@ -126,8 +126,9 @@ class ShardPlanner {
     output().matrices.push_back(std::move(matrix));
   }
 
-  CompressedLayer layer_of(WeightFormat format, const MatrixSlice& slice) const {
-    return compressed_layer(scheme_of(options_, format), slice.module, slice.rows, slice.cols);
+  LayerTensors layer_of(WeightFormat format, const MatrixSlice& slice) const {
+    return writer_of(options_.container)
+        .layer(scheme_of(options_, format), slice.module, slice.rows, slice.cols);
   }
 
   // Layers that are fused with no other are a group of one, under their own name.
@@ -249,6 +250,7 @@ Status add_totals(ModelPlan& plan, const QuantizeModelOptions& options) {
     summary.bytes_after += tensor.bytes_after;
   }
   std::uint64_t needed = plan.config_text.size() + plan.index_text.size();
+  for (const auto& [name, text] : plan.other_texts) needed += text.size();
   for (const ShardPlan& shard : plan.shards) needed += shard.layout.file_size;
   const auto manifest = manifest_bytes(plan, options);
   if (!manifest) return manifest.failure();
@@ -299,22 +301,6 @@ Status check_numerics(const QuantizeModelOptions& options) {
                   to_string(options.numerics.scale_rule), scale_rule_names(options.format))};
 }
 
-// The ignore list: of the model's tensors, and of the files beside it, which stay as they are.
-std::vector<std::string> modules_to_ignore(const ModelPlan& plan, const Classifier& classifier) {
-  std::vector<TensorTreatment> all = plan.tensors;
-  for (const ModelShard& stray : plan.model.strays) {
-    if (is_adapter(stray)) continue;
-    for (const TensorEntry& entry : stray.header.tensors) {
-      if (plan.view.find(entry.name) || plan.model.find(entry.name)) continue;
-      TensorTreatment& treatment = all.emplace_back();
-      treatment.entry = &entry;
-      treatment.verdict = classifier.judge(entry);
-      treatment.decision.linear = treatment.verdict.linear;
-    }
-  }
-  return ignored_modules(all);
-}
-
 Status plan_shards(ModelPlan& plan, const QuantizeModelOptions& options) {
   plan.shards.resize(plan.model.shards.size());
   plan.tiles.resize(plan.tensors.size());
@@ -346,6 +332,9 @@ std::vector<WeightFormat> formats_in(const ModelPlan& plan) {
 
 Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (Status container = check_container(options); !container) return container.failure();
+  if (Status container = writer_of(options.container).check(options); !container) {
+    return container.failure();
+  }
   if (Status numerics = check_numerics(options); !numerics) return numerics.failure();
   auto model = open_model_folder(options.input);
   if (!model) return model.failure();
@@ -386,11 +375,10 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
     Status scaled = plan_input_scales(plan, options.input_scales);
     if (!scaled) return scaled.failure();
   }
-  auto config =
-      with_quantization_config(plan.model.config_text.value_or(""), layer_groups(plan, options),
-                               modules_to_ignore(plan, classifier.value()));
-  if (!config) return config.failure();
-  plan.config_text = std::move(config.value());
+  auto descriptions = describe_layers(plan, options, classifier.value());
+  if (!descriptions) return descriptions.failure();
+  plan.config_text = std::move(descriptions.value().config);
+  plan.other_texts = std::move(descriptions.value().others);
   if (!plan.model.index_name.empty()) plan.index_text = make_index(plan);
   if (Status checked = check_plan(plan); !checked) return checked.failure();
   if (Status totals = add_totals(plan, options); !totals) return totals.failure();

@@ -26,7 +26,8 @@ struct QuantizedMatrix {
   std::int64_t first_tile = 0;     // tiles of the same tensor in the matrices before this one
   std::int64_t first_element = 0;  // elements of the same
   std::uint64_t codes_at = 0, scales_at = 0, global_scale_at = 0;
-  double input_amax = 0;  // 0: no scale of its inputs is written
+  bool fp32_scales = false;  // of rows; else BF16
+  double input_amax = 0;     // 0: no scale of its inputs is written
   std::uint64_t input_scale_at = 0;
 };
 
@@ -65,7 +66,8 @@ struct ModelPlan {
   std::vector<std::int64_t> tiles;            // of each tensor, all its matrices together
   std::vector<std::vector<MatrixId>> groups;  // NVFP4 matrices under one global scale
   std::string config_text;                    // of the output
-  std::string index_text;                     // of the output; empty: no index
+  std::vector<std::pair<std::string, std::string>> other_texts;  // names and texts beside it
+  std::string index_text;                                        // of the output; empty: no index
   ConversionPlan summary;
 };
 

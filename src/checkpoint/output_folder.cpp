@@ -65,6 +65,7 @@ std::vector<fs::path> files_of(const ModelPlan& plan) {
   std::vector<fs::path> names = plan.model.other_files;
   for (const ModelShard& shard : plan.model.shards) names.emplace_back(shard.name);
   if (!plan.model.index_name.empty()) names.emplace_back(plan.model.index_name);
+  for (const auto& [name, text] : plan.other_texts) names.emplace_back(name);
   names.emplace_back("config.json");
   return names;
 }
@@ -136,6 +137,7 @@ Result<Fingerprint> options_of(const ModelPlan& plan, const QuantizeModelOptions
       {"option include", join(options.include)},
       {"option ignore", join(options.ignore)},
       {"option experts", options.experts ? number(*options.experts) : "as the model says"},
+      {"option container", std::string(to_string(options.container))},
       {"option use", join(use)},
       {"option activations", std::string(to_string(options.activations))},
   };

@@ -5,9 +5,10 @@
 #include <bit>
 #include <cstring>
 
-#include "checkpoint/compressed_tensors.hpp"
+#include "checkpoint/containers/container_writer.hpp"
 #include "checkpoint/fp8_rows.hpp"
 #include "formats/compat.hpp"
+#include "formats/half.hpp"
 #include "microscale/quantize.hpp"
 
 namespace microscale {
@@ -21,6 +22,11 @@ constexpr std::int64_t smallest_block = 16;
 template <class Buffer>
 auto first(Buffer& buffer, std::int64_t count) {
   return std::span(buffer).first(static_cast<std::size_t>(count));
+}
+
+template <class T>
+std::span<const std::uint8_t> bytes_of(std::span<T> values) {
+  return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size_bytes()};
 }
 
 // Of an element that is not finite: a NaN has bits beyond those of the exponent.
@@ -76,7 +82,7 @@ std::int64_t UnitRunner::worker_bytes() const {
   const std::int64_t weights = importance_ ? 2 * std::min(longest_row_, tile_elements) : 0;
   return input_bytes + tile_elements + tile_elements / smallest_block +
          (transposed_ ? tile_scratch_bytes : 0) + (narrows_ ? 2 * copy_bytes : 0) +
-         row_scales_ * 2 + weights * std::int64_t{sizeof(float)} + worker_slack_bytes;
+         row_scales_ * 6 + weights * std::int64_t{sizeof(float)} + worker_slack_bytes;
 }
 
 Workspace UnitRunner::make_workspace(const TileQuantizerFactory& quantizers, int worker) const {
@@ -90,6 +96,7 @@ Workspace UnitRunner::make_workspace(const TileQuantizerFactory& quantizers, int
   if (importance_)
     work.weights.resize(static_cast<std::size_t>(std::min(longest_row_, tile_elements)));
   work.row_scales.resize(static_cast<std::size_t>(row_scales_));
+  work.wide_scales.resize(static_cast<std::size_t>(row_scales_));
   return work;
 }
 
@@ -175,8 +182,13 @@ void UnitRunner::quantize_rows(const Unit& unit, const Tile& tile, Workspace& wo
   quantize_fp8_rows(rows, codes, scales);
   const auto row = static_cast<std::uint64_t>(tile.row);
   output_.write(unit.shard, matrix.codes_at + row * static_cast<std::uint64_t>(tile.cols), codes);
-  output_.write(unit.shard, matrix.scales_at + row * 2,
-                {reinterpret_cast<const std::uint8_t*>(scales.data()), scales.size_bytes()});
+  if (matrix.fp32_scales) {
+    for (std::size_t i = 0; i < scales.size(); ++i) work.wide_scales[i] = bf16_to_float(scales[i]);
+    const auto wide = first(work.wide_scales, tile.rows);
+    output_.write(unit.shard, matrix.scales_at + row * 4, bytes_of(wide));
+  } else {
+    output_.write(unit.shard, matrix.scales_at + row * 2, bytes_of(scales));
+  }
   cost_of(matrix.tensor).add(matrix.first_tile + unit.piece, measure_fp8_rows(rows, codes, scales));
 }
 
@@ -209,15 +221,18 @@ void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& 
   output_.write(unit.shard, matrix.scales_at + static_cast<std::uint64_t>(start / format.block),
                 scales);
   if (!format.e8m0_scale && unit.piece == 0) {
-    const bool own = options.numerics.compat == Compat::compressed_tensors;
+    const ContainerWriter& writer = writer_of(options_.container);
+    // That tool rounds the divisor itself; of a multiplier it has none of its own.
+    const bool own =
+        options.numerics.compat == Compat::compressed_tensors && writer.stores_divisors();
     const auto bytes = std::bit_cast<std::array<std::uint8_t, 4>>(
         own ? tool_global(Compat::compressed_tensors, *options.tensor_amax, matrix.dtype).own
-            : stored_global_scale(global_scale));
+            : writer.global_scale(global_scale));
     output_.write(unit.shard, matrix.global_scale_at, bytes);
     if (matrix.input_amax > 0) {
       output_.write(
           unit.shard, matrix.input_scale_at,
-          std::bit_cast<std::array<std::uint8_t, 4>>(stored_input_scale(matrix.input_amax)));
+          std::bit_cast<std::array<std::uint8_t, 4>>(writer.input_scale(matrix.input_amax)));
     }
   }
   cost_of(matrix.tensor)

@@ -27,6 +27,7 @@ struct Workspace {
   std::vector<std::uint8_t> scratch;
   std::vector<float> weights;
   std::vector<std::uint16_t> row_scales;
+  std::vector<float> wide_scales;  // the same as FP32
 };
 
 class UnitRunner {

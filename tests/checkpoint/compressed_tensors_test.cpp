@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 using testing::fails_with;
 
 TEST(CompressedTensors, nvfp4_layer_has_packed_codes_linear_scales_and_a_global_scale) {
-  const CompressedLayer layer = compressed_layer(Format::nvfp4, "a.b", 6, 64);
+  const LayerTensors layer = compressed_layer(Format::nvfp4, "a.b", 6, 64);
   EXPECT_EQ(layer.codes.name, "a.b.weight_packed");
   EXPECT_EQ(layer.codes.type, StoredType::u8);
   EXPECT_EQ(layer.codes.shape, (std::vector<std::int64_t>{6, 32}));
@@ -28,13 +28,13 @@ TEST(CompressedTensors, nvfp4_layer_has_packed_codes_linear_scales_and_a_global_
 }
 
 TEST(CompressedTensors, mx_layers_have_byte_scales_and_nothing_else) {
-  const CompressedLayer four = compressed_layer(Format::mxfp4, "a", 6, 64);
+  const LayerTensors four = compressed_layer(Format::mxfp4, "a", 6, 64);
   EXPECT_EQ(four.codes.name, "a.weight_packed");
   EXPECT_EQ(four.codes.shape, (std::vector<std::int64_t>{6, 32}));
   EXPECT_EQ(four.scales.type, StoredType::u8);
   EXPECT_EQ(four.scales.shape, (std::vector<std::int64_t>{6, 2}));
   EXPECT_EQ(four.global_scale.name, "");
-  const CompressedLayer eight = compressed_layer(Format::mxfp8_e4m3, "a", 6, 64);
+  const LayerTensors eight = compressed_layer(Format::mxfp8_e4m3, "a", 6, 64);
   EXPECT_EQ(eight.codes.name, "a.weight");
   EXPECT_EQ(eight.codes.type, StoredType::f8_e4m3);
   EXPECT_EQ(eight.codes.shape, (std::vector<std::int64_t>{6, 64}));
@@ -44,12 +44,11 @@ TEST(CompressedTensors, mx_layers_have_byte_scales_and_nothing_else) {
 // The preset NVFP4 of compressed-tensors 0.20.
 TEST(CompressedTensors, scaled_inputs_are_nvfp4_with_a_stored_divisor) {
   const LayerScheme scheme{Format::nvfp4, Inputs::scaled};
-  const CompressedLayer layer = compressed_layer(scheme, "a.b", 6, 64);
+  const LayerTensors layer = compressed_layer(scheme, "a.b", 6, 64);
   EXPECT_EQ(layer.input_scale.name, "a.b.input_global_scale");
   EXPECT_EQ(layer.input_scale.type, StoredType::f32);
   EXPECT_EQ(layer.input_scale.shape, (std::vector<std::int64_t>{1}));
   EXPECT_EQ(compressed_layer(Format::nvfp4, "a.b", 6, 64).input_scale.name, "");
-  EXPECT_EQ(stored_input_scale(3.0), 896.0f);
   const Json config = Json::parse(take(with_quantization_config("{}", scheme, {})));
   const Json& group = config["quantization_config"]["config_groups"]["group_0"];
   Json wanted = group["weights"];

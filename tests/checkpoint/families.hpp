@@ -116,7 +116,7 @@ inline std::map<std::string, std::string> promised_outputs(const ModelPlan& plan
   std::map<std::string, std::string> promised;
   const auto add_layer = [&](const std::string& module, std::int64_t rows, std::int64_t cols,
                              const std::string& from) {
-    const CompressedLayer layer = compressed_layer(plan.format, module, rows, cols);
+    const LayerTensors layer = compressed_layer(plan.format, module, rows, cols);
     for (const PlannedTensor& part : {layer.codes, layer.scales, layer.global_scale}) {
       if (!part.name.empty()) promised[part.name] = from;
     }

@@ -30,7 +30,7 @@ class OutputFolder : public ::testing::Test {
 
 TEST_F(OutputFolder, fingerprint_sees_every_option_that_changes_a_byte) {
   const QuantizeModelOptions plain = options_for(folder, Format::mxfp4);
-  std::vector<QuantizeModelOptions> variants(14, plain);
+  std::vector<QuantizeModelOptions> variants(15, plain);
   variants[1].format = Format::mxfp8_e4m3;
   variants[2].numerics.scale_rule = ScaleRule::rceil;
   variants[3].numerics.rounding = Rounding::stochastic;
@@ -43,6 +43,8 @@ TEST_F(OutputFolder, fingerprint_sees_every_option_that_changes_a_byte) {
   variants[10].activations = Activations::dynamic;
   variants[11].format = Format::nvfp4;
   variants[12].use = {{"*.o_proj", WeightFormat::fp8}};
+  variants[14].format = Format::mxfp8_e4m3;
+  variants[14].container = Container::modelopt;
   variants[13].use = {{"*.o_proj", WeightFormat::mxfp8}};
   std::set<Fingerprint> seen;
   for (const QuantizeModelOptions& variant : variants)

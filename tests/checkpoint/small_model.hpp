@@ -80,7 +80,7 @@ class SmallModel {
                             .row_stride = cols},
                   .format = format,
                   .global_scale = global_scale ? GlobalScale(*global_scale) : GlobalScale()});
-    const CompressedLayer layer = compressed_layer(format, module, rows, cols);
+    const LayerTensors layer = compressed_layer(format, module, rows, cols);
     const auto put = [&](const PlannedTensor& tensor, std::span<const std::uint8_t> bytes) {
       add(tensor.name, tensor.type, tensor.shape, Bytes(bytes.begin(), bytes.end()), shard);
     };

@@ -63,6 +63,22 @@ TEST(QuantizeCommand, gives_layers_the_format_that_use_names) {
   EXPECT_EQ(dry_run("no_such=fp8").code, 2);
 }
 
+TEST(QuantizeCommand, writes_the_container_that_is_asked_for) {
+  const Folders folders;
+  const std::string model = dense_model(folders);
+  const auto quantize = [&](const std::string& container, const std::string& format) {
+    return microscale({"quantize", model, "-o", folders.nowhere(), "--format", format,
+                       "--container", container, "--json"});
+  };
+  EXPECT_NE(quantize("modelop", "nvfp4").err.find("did you mean modelopt"), std::string::npos);
+  EXPECT_NE(quantize("modelopt", "mxfp4").code, 0);
+  const Outcome run = quantize("modelopt", "nvfp4");
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(Json::parse(run.out)["container"], "modelopt");
+  EXPECT_TRUE(std::filesystem::exists(folders.nowhere() + "/hf_quant_config.json"));
+  EXPECT_EQ(microscale({"verify", folders.nowhere()}).code, 0);
+}
+
 TEST(QuantizeCommand, tells_engines_to_quantize_activations) {
   const Folders folders;
   const std::string model = dense_model(folders), output = folders.nowhere();

@@ -110,6 +110,7 @@ std::vector<std::string> choices_of(std::string_view placeholder) {
   if (placeholder == "TOOL") return split(compat_names(), ", ");
   if (placeholder == "DTYPE") return {"bf16", "f16", "f32"};
   if (placeholder == "ORDER") return {"interleaved", "halves"};
+  if (placeholder == "CONTAINER") return {"compressed-tensors", "modelopt"};
   if (placeholder == "ACTIVATIONS") return {"dense", "dynamic"};
   if (placeholder == "DEVICE") return {"cpu", "cuda", "cuda:0", "cuda:all"};
   if (placeholder == "OPERATION") return {"quantize", "matmul", "attention"};
@@ -144,6 +145,12 @@ Activations activations_from(const std::string& name) {
   if (name == "dense") return Activations::dense;
   if (name != "dynamic") unknown("--activations", name, choices_of("ACTIVATIONS"));
   return Activations::dynamic;
+}
+
+Container container_from(const std::string& name) {
+  const std::optional<Container> container = parse_container(name);
+  if (!container) unknown("--container", name, choices_of("CONTAINER"));
+  return *container;
 }
 
 UseFormat use_from(const std::string& text) {

@@ -34,6 +34,7 @@ Numerics numerics_from(const NumericWords& words, Format format);
 DType dtype_from(const std::string& name);
 ExpertOrder expert_order_from(const std::string& name);
 Activations activations_from(const std::string& name);
+Container container_from(const std::string& name);
 /// "PATTERN=FORMAT".
 UseFormat use_from(const std::string& text);
 /// The GPUs that --device names: none for "cpu", GPU 0 for "cuda", GPU N for "cuda:N", every one of

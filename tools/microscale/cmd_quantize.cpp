@@ -75,6 +75,7 @@ Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
   document["input"] = command.options.input.string();
   document["output"] = command.options.output.string();
   document["format"] = info(command.options.format).name;
+  document["container"] = to_string(command.options.container);
   document["activations"] = to_string(command.options.activations);
   document["computed_on"] = plan.computed_on;
   document["bytes_before"] = plan.bytes_before;
@@ -131,7 +132,8 @@ void print_plan(const ConversionPlan& plan, const QuantizeCommand& command, Cons
   text += fmt::format("\n{} smaller. {}.\n",
                       format_ratio(bytes(plan.bytes_before), bytes(plan.bytes_after)),
                       disk_sentence(plan));
-  text += fmt::format("It would be quantized on {}.\n", plan.computed_on);
+  text += fmt::format("It would be quantized on {}, in the container {}.\n", plan.computed_on,
+                      to_string(command.options.container));
   if (command.options.activations == Activations::dynamic ||
       !command.options.input_scales.empty()) {
     text += "Engines are told to quantize the inputs of these layers too.\n";
@@ -257,6 +259,7 @@ int run(const QuantizeCommand& command, Console& console) {
     Json document = Json::parse(to_json(conversion.report, JsonDetail::figures));
     document["input"] = command.options.input.string();
     document["output"] = command.options.output.string();
+    document["container"] = to_string(command.options.container);
     document["activations"] = to_string(command.options.activations);
     document["computed_on"] = conversion.plan.computed_on;
     document["already_done"] = conversion.finished.done;

@@ -16,8 +16,8 @@ namespace microscale {
 /// What was written for the options, of whichever subcommand it was.
 struct Words {
   NumericWords numeric;
-  std::string input, output, other, tensor, experts, activations, input_scales, importance, report,
-      shell, action;
+  std::string input, output, other, tensor, experts, activations, container, input_scales,
+      importance, report, shell, action;
   std::string tensor_parallel = "0", threads = "0", max_memory = "1GiB", dtype = "bf16",
               device = "cpu", max_mse, global_scale;
   std::vector<std::string> include, ignore, use, values;

@@ -128,6 +128,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     options.ignore = words.ignore;
     if (!words.experts.empty()) options.experts = expert_order_from(words.experts);
     if (!words.activations.empty()) options.activations = activations_from(words.activations);
+    if (!words.container.empty()) options.container = container_from(words.container);
     for (const std::string& text : words.use) options.use.push_back(use_from(text));
     options.input_scales = words.input_scales;
     options.importance = words.importance;

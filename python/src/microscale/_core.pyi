@@ -103,6 +103,8 @@ class BlockTensor:
     code * block scale * global scale. Made by quantize and from_parts.
     """
 
+    __array_ufunc__: None = None
+
     @staticmethod
     def from_parts(codes: Array, scales: Array, global_scale: float | Array | None = None, *, format: str, shape: Sequence[int] | None = None, axis: int = -1, layout: str = 'row_major') -> BlockTensor:
         """
@@ -179,6 +181,8 @@ class BlockTensor:
         """The codes viewed as torch.float4_e2m1fn_x2."""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def __repr__(self) -> str: ...
 
@@ -634,10 +638,10 @@ class RepairReport:
 
     def __repr__(self) -> str: ...
 
-def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
+def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
     """What quantize_model would do; reads headers only."""
 
-def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
+def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
     """
     Converts a Hugging Face model folder, or one .safetensors file, to the folder `target`.
 
@@ -647,7 +651,7 @@ def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str
     where neither config.json nor the tensors tell. activations: 'dynamic' tells engines to
     quantize the inputs of mxfp4 and mxfp8 layers too. input_scales: JSON or safetensors with
     the largest magnitude of each layer's input, for nvfp4. use: pairs of a pattern and a format
-    (also fp8: a scale for each row) for layers that get another. gpus: numbers of GPUs to quantize on, with the same bytes. resume: goes on where
+    (also fp8: a scale for each row) for layers that get another. container: or 'modelopt'. gpus: numbers of GPUs to quantize on, with the same bytes. resume: goes on where
     an earlier run was stopped. progress(bytes_done, bytes_total, item): False stops.
     Ctrl-C raises KeyboardInterrupt, and resume=True goes on later. Raises OSError, ValueError
     for what is no model, MemoryError.

@@ -70,6 +70,9 @@ class BlockArray:
         return dequantize(self, dtype)
 
     def __repr__(self) -> str:
+        if not hasattr(self.codes, "shape"):  # of a tree whose leaves are no arrays
+            leaves = ", ".join(repr(leaf) for leaf in (self.codes, self.scales, self.global_scale))
+            return f"BlockArray({leaves}, format={self.format!r})"
         return f"BlockArray({self.shape}, format={self.format!r})"
 
 
@@ -93,8 +96,8 @@ def _dense(x: Any, name: str) -> Any:
 def _blocks(t: Any, name: str) -> BlockArray:
     if not isinstance(t, BlockArray):
         raise TypeError(
-            f"{name}: expected a BlockArray, got {type(t).__name__}; quantize makes one, and BlockArray.of one "
-            "of a microscale.BlockTensor"
+            f"{name}: expected a BlockArray, got {type(t).__name__}; quantize makes one, and "
+            "BlockArray.of one of a microscale.BlockTensor"
         )
     return t
 
@@ -107,6 +110,7 @@ def quantize(
     global_scale: NVFP4's decode multiplier, float32 of one element; computed from all of x if left out.
     """
     x = _dense(x, "x")
+    format = {"mxfp8": "mxfp8_e4m3"}.get(format, format)
     if format not in _core.formats():
         raise ValueError(f"format: there is no '{format}'; choose one of {', '.join(_core.formats())}")
     if scale_rule is not None and scale_rule not in _core.scale_rules(format):
