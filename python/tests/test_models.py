@@ -102,7 +102,8 @@ def test_use_gives_layers_another_format(model, tmp_path):
 
 def test_container_modelopt_has_its_own_description(model, tmp_path):
     ms.quantize_model(model, tmp_path / "q", container="modelopt")
-    assert json.loads((tmp_path / "q" / "hf_quant_config.json").read_text())["quantization"]["group_size"] == 16
+    description = json.loads((tmp_path / "q" / "hf_quant_config.json").read_text())
+    assert description["quantization"]["group_size"] == 16
     assert ms.verify_model(tmp_path / "q") == []
     with pytest.raises(ValueError, match="container: 'gguf' is unknown"):
         ms.plan_quantize_model(model, tmp_path / "p", container="gguf")
