@@ -87,6 +87,7 @@ struct QuantizeModelOptions {
   Activations activations = Activations::dense;  ///< of MXFP4 and MXFP8 layers
   std::filesystem::path input_scales;  ///< NVFP4: the largest magnitude of each layer's input, by
                                        ///< module: JSON or safetensors. Empty: weight-only
+  bool allow_incomplete = false;       ///< quantize what is there of a model that lacks parts
   int threads = 0;                     ///< 0: all cores
   std::int64_t max_memory = std::int64_t{1} << 30;  ///< bytes of resident memory to stay under
   std::vector<int> gpus{};  ///< GPUs to quantize on, counted from 0; empty: on the CPU. The same

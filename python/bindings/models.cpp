@@ -21,6 +21,7 @@ struct QuantizeModelWords {
   Words include, ignore;
   std::optional<Path> importance;
   std::optional<std::string> experts;
+  bool allow_incomplete = false;
   std::string activations;
   std::optional<Path> input_scales;
   std::vector<std::pair<std::string, std::string>> use;
@@ -73,6 +74,7 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   options.ignore = words.ignore;
   options.importance = words.importance.value_or(Path());
   if (words.experts) options.experts = expert_order_from(*words.experts);
+  options.allow_incomplete = words.allow_incomplete;
   options.activations = activations_from(words.activations);
   options.input_scales = words.input_scales.value_or(Path());
   options.container = container_from(words.container);
@@ -174,35 +176,37 @@ void bind_results(nb::module_& module) {
       });
 }
 
-#define MODEL_PARAMETERS                                                                        \
-  const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS,        \
-      const Words &include, const Words &ignore, std::optional<Path> importance,                \
-      std::optional<std::string> experts, const std::string &activations,                       \
-      std::optional<Path> input_scales,                                                         \
-      const std::vector<std::pair<std::string, std::string>>&use, const std::string &container, \
+#define MODEL_PARAMETERS                                                                         \
+  const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS,         \
+      const Words &include, const Words &ignore, std::optional<Path> importance,                 \
+      std::optional<std::string> experts, bool allow_incomplete, const std::string &activations, \
+      std::optional<Path> input_scales,                                                          \
+      const std::vector<std::pair<std::string, std::string>>&use, const std::string &container,  \
       int threads, std::int64_t max_memory, const std::vector<int>&gpus, bool resume
-#define MODEL_OPTIONS                                                                          \
-  options_of(source, target, format, NUMERIC_WORDS,                                            \
-             {include, ignore, importance, experts, activations, input_scales, use, container, \
-              threads, max_memory, gpus, resume})
-#define MODEL_ARGUMENTS                                                          \
-  nb::arg("source"), nb::arg("target"),                                          \
-      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,             \
-      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),         \
-      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),       \
-      nb::arg("activations") = "dense", nb::arg("input_scales") = nb::none(),    \
-      nb::arg("use") = nb::tuple(), nb::arg("container") = "compressed-tensors", \
-      nb::arg("threads") = 0, nb::arg("max_memory") = std::int64_t{1} << 30,     \
-      nb::arg("gpus") = nb::tuple(), nb::arg("resume") = false
-#define MODEL_SIGNATURE                                                                       \
-  "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', "  \
-  "*, " NUMERIC_SIGNATURE                                                                     \
-  "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "               \
-  "os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', "  \
-  "input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), " \
-  "container: str = 'compressed-tensors', "                                                   \
-  "threads: int = 0, max_memory: int "                                                        \
-  "= 1073741824, gpus: "                                                                      \
+#define MODEL_OPTIONS                                                                            \
+  options_of(source, target, format, NUMERIC_WORDS,                                              \
+             {include, ignore, importance, experts, allow_incomplete, activations, input_scales, \
+              use, container, threads, max_memory, gpus, resume})
+#define MODEL_ARGUMENTS                                                             \
+  nb::arg("source"), nb::arg("target"),                                             \
+      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                \
+      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),            \
+      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),          \
+      nb::arg("allow_incomplete") = false, nb::arg("activations") = "dense",        \
+      nb::arg("input_scales") = nb::none(), nb::arg("use") = nb::tuple(),           \
+      nb::arg("container") = "compressed-tensors", nb::arg("threads") = 0,          \
+      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(), \
+      nb::arg("resume") = false
+#define MODEL_SIGNATURE                                                                          \
+  "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', "     \
+  "*, " NUMERIC_SIGNATURE                                                                        \
+  "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "                  \
+  "os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, " \
+  "activations: str = 'dense', "                                                                 \
+  "input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), "    \
+  "container: str = 'compressed-tensors', "                                                      \
+  "threads: int = 0, max_memory: int "                                                           \
+  "= 1073741824, gpus: "                                                                         \
   "Sequence[int] = (), resume: bool = False"
 
 }  // namespace
@@ -238,7 +242,8 @@ void bind_models(nb::module_& module) {
       "to\n"
       "stay under. experts: 'interleaved' or 'halves', the order of gate and up in stacked "
       "experts\n"
-      "where neither config.json nor the tensors tell. activations: 'dynamic' tells engines to\n"
+      "where neither config.json nor the tensors tell. allow_incomplete: takes a model that lacks\n"
+      "layers, experts or partners of layers. activations: 'dynamic' tells engines to\n"
       "quantize the inputs of mxfp4 and mxfp8 layers too. input_scales: JSON or safetensors with\n"
       "the largest magnitude of each layer's input, for nvfp4. use: pairs of a pattern and a "
       "format\n"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "checkpoint/tensor_name.hpp"
 
@@ -63,6 +64,54 @@ Classifier::Classifier(const std::vector<const TensorEntry*>& entries, ModelFact
   entries_.insert(entries_.end(), beside.begin(), beside.end());
   std::sort(entries_.begin(), entries_.end(),
             [](const TensorEntry* a, const TensorEntry* b) { return a->name < b->name; });
+  for (const TensorEntry* entry : entries_) note_experts(*entry);
+}
+
+void Classifier::note_experts(const TensorEntry& tensor) {
+  constexpr std::string_view word = ".experts.";
+  const std::size_t at = tensor.name.find(word);
+  if (at == std::string::npos || tensor.shape.size() < 2) return;
+  Experts& experts = experts_[tensor.name.substr(0, at)];
+  if (facts_.hidden_size) experts.widths.insert(*facts_.hidden_size);
+  const std::vector<std::int64_t>& shape = tensor.shape;
+  experts.widths.insert(shape.back());
+  if (shape.size() == 3) {
+    experts.widths.insert(shape[1]);
+    experts.count = std::max(experts.count, shape[0]);
+    return;
+  }
+  if (tensor.type == StoredType::u8) experts.widths.insert(2 * shape.back());
+  std::int64_t number = -1;
+  const char* begin = tensor.name.data() + at + word.size();
+  const auto parsed = std::from_chars(begin, tensor.name.data() + tensor.name.size(), number);
+  if (parsed.ec != std::errc()) return;
+  experts.count = std::max(experts.count, number + 1);
+}
+
+// A matrix beside the experts of a layer with a row for each of them is their router, whatever its
+// name.
+bool Classifier::scores_experts(std::string_view module,
+                                std::span<const std::int64_t> shape) const {
+  if (shape.size() != 2 || leaf_of(module).find("expert") != module.npos) return false;
+  std::string_view holder = parent_of(module);
+  auto experts = experts_.find(holder);
+  if (experts == experts_.end()) experts = experts_.find(holder = parent_of(holder));
+  if (experts == experts_.end() || holder.empty()) return false;
+  const std::string_view within = module.substr(holder.size() + 1);
+  // Where the layer itself holds the experts, its attention lies beside them, too.
+  const bool direct = within.find('.') == within.npos;
+  const auto layer = repeated_layer_of(module);
+  if (!direct && ((layer && layer->layer == holder) || within.find("expert") != within.npos)) {
+    return false;
+  }
+  return experts->second.count > 1 && shape[0] == experts->second.count &&
+         experts->second.widths.contains(shape[1]);
+}
+
+Kept Classifier::nature_of(std::string_view module, std::span<const std::int64_t> shape) const {
+  const Kept nature = rules_.reason(module, shape, facts_);
+  const bool ordinary = nature == Kept::no || nature == Kept::tiny;
+  return ordinary && scores_experts(module, shape) ? Kept::router : nature;
 }
 
 const TensorEntry* Classifier::find(std::string_view name) const {
@@ -104,7 +153,7 @@ Verdict Classifier::judge_dense(const TensorEntry& tensor) const {
   Verdict verdict;
   verdict.part = part;
   const std::vector<std::int64_t> unknown;
-  const Kept nature = rules_.reason(module, weight ? tensor.shape : unknown, facts_);
+  const Kept nature = nature_of(module, weight ? tensor.shape : unknown);
   if (part && !matrix) {
     verdict.kind = TensorKind::experts;
     verdict.kept = Kept::odd_experts;

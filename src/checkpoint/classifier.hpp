@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +56,10 @@ class Classifier {
   /// for "P.weight" BF16 [N, K] to learn what a quantized module P was.
   Verdict judge(const TensorEntry& tensor) const;
 
+  /// Why a layer is kept for what it is to the model, by the name and the shape of its weight
+  /// (empty: not known); `no` for an ordinary one.
+  Kept nature_of(std::string_view module, std::span<const std::int64_t> shape) const;
+
   /// Gate and up of fused experts; nothing if neither config.json nor the tensors tell.
   std::optional<ExpertOrder> expert_order() const { return order_; }
 
@@ -62,11 +69,20 @@ class Classifier {
  private:
   const TensorEntry* find(std::string_view name) const;
   Verdict judge_dense(const TensorEntry& tensor) const;
+  void note_experts(const TensorEntry& tensor);
+  bool scores_experts(std::string_view module, std::span<const std::int64_t> shape) const;
+
+  // Experts of a layer: how many, and how wide what they read may be.
+  struct Experts {
+    std::int64_t count = 0;
+    std::set<std::int64_t> widths;
+  };
 
   std::vector<const TensorEntry*> entries_;  // by name
   ModelFacts facts_;
   LayerRules rules_;
   std::optional<ExpertOrder> order_;
+  std::map<std::string, Experts, std::less<>> experts_;  // by the module that holds them
 };
 
 /// The tensors of an open model, with what its config.json says (facts of nothing, if it has none).

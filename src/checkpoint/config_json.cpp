@@ -17,6 +17,19 @@ std::string quoted(std::string_view number) {
   return '"' + std::string(mark) + std::string(number) + '"';
 }
 
+// A number that JSON has and that would not be written again as it is here: an integer beyond 64
+// bits, more digits than a double has, 1.0E-5. Empty if there is none at `place`, outside of
+// strings.
+std::string_view unusual_number_at(std::string_view text, std::size_t place) {
+  constexpr std::string_view digits = "-+.eE0123456789";
+  const bool begins = text[place] == '-' || (text[place] >= '0' && text[place] <= '9');
+  if (!begins || (place > 0 && digits.find(text[place - 1]) != digits.npos)) return {};
+  const std::size_t end = std::min(text.find_first_not_of(digits, place), text.size());
+  const std::string_view number = text.substr(place, end - place);
+  const auto value = nlohmann::ordered_json::parse(number, nullptr, false);
+  return value.is_number() && value.dump() != number ? number : std::string_view();
+}
+
 // The number that begins at `place`, outside of strings; empty if none does. No key is a number.
 std::string_view number_at(std::string_view text, std::size_t place) {
   for (std::string_view number : numbers) {
@@ -24,7 +37,7 @@ std::string_view number_at(std::string_view text, std::size_t place) {
     const std::size_t next = text.find_first_not_of(" \t\r\n", place + number.size());
     if (next == std::string_view::npos || text[next] != ':') return number;
   }
-  return {};
+  return unusual_number_at(text, place);
 }
 
 }  // namespace
@@ -53,10 +66,10 @@ Result<nlohmann::ordered_json> parse_config(std::string_view text) {
 
 std::string dump_config(const nlohmann::ordered_json& config) {
   std::string text = config.dump(2) + "\n";
-  for (std::string_view number : numbers) {
-    const std::string stand_in = quoted(number);
-    for (std::size_t at = 0; (at = text.find(stand_in, at)) != std::string::npos;)
-      text.replace(at, stand_in.size(), number);
+  const std::string opening = '"' + std::string(mark);
+  for (std::size_t at = 0; (at = text.find(opening, at)) != std::string::npos;) {
+    const std::size_t end = text.find('"', at + opening.size());
+    text.replace(at, end + 1 - at, text.substr(at + opening.size(), end - at - opening.size()));
   }
   return text;
 }

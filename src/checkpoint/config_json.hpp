@@ -1,5 +1,6 @@
 // config.json as Python writes it: JSON, and the numbers Infinity, -Infinity and NaN, which JSON
 // has not and Python's json module reads and writes (Mamba and Granite models have such limits).
+// Integers of any size and floats keep their text.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/coded_input.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/tensor_name.hpp"
 #include "formats/compat.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
@@ -181,6 +183,37 @@ Status restore_shard_report(std::string_view text, const ModelPlan& plan, std::s
                     plan.model.shards[shard].name, error.what())};
   }
   return success();
+}
+
+std::vector<std::string> unusual_errors(const ModelReport& report) {
+  // Of normally distributed weights; of weights with longer tails up to twice as much.
+  const auto usual = [](const TensorReport& tensor) {
+    return tensor.treatment.starts_with("nvfp4")   ? 0.009
+           : tensor.treatment.starts_with("mxfp4") ? 0.013
+                                                   : 0.0007;  // of eight bits
+  };
+  constexpr double far_above = 4;
+  constexpr std::size_t most = 10;
+  std::vector<const TensorReport*> worst;
+  for (const TensorReport& tensor : report.tensors) {
+    const bool far = tensor.measured() && tensor.error.relative_mse() > far_above * usual(tensor);
+    if (far) worst.push_back(&tensor);
+  }
+  std::stable_sort(worst.begin(), worst.end(), [](const TensorReport* a, const TensorReport* b) {
+    return a->error.relative_mse() > b->error.relative_mse();
+  });
+  std::vector<std::string> sentences;
+  for (std::size_t i = 0; i < std::min(most, worst.size()); ++i) {
+    sentences.push_back(fmt::format(
+        "{} lost more than usual: its relative MSE is {:.3g} %, that of ordinary weights in {} is "
+        "about {:.2g} %; look at its values with inspect, or keep it with --ignore {}",
+        in_quotes(worst[i]->name), 100 * worst[i]->error.relative_mse(), worst[i]->treatment,
+        100 * usual(*worst[i]), in_quotes(module_of(worst[i]->name))));
+  }
+  if (worst.size() > most) {
+    sentences.push_back(fmt::format("{} more tensors lost more than usual", worst.size() - most));
+  }
+  return sentences;
 }
 
 }  // namespace microscale

@@ -25,4 +25,8 @@ Status restore_shard_report(std::string_view text, const ModelPlan& plan, std::s
 /// Name and release of this tool: "microscale 0.2.0".
 std::string tool_name();
 
+/// A sentence for each tensor whose error is far above what its format costs on weights as they
+/// usually are (normally distributed), worst first, and one for those beyond the tenth.
+std::vector<std::string> unusual_errors(const ModelReport& report);
+
 }  // namespace microscale

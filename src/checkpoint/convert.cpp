@@ -307,6 +307,9 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
   converter->open();
   try {
     ModelReport report = converter->run();
+    for (std::string& sentence : unusual_errors(report)) {
+      plan.summary.notices.push_back(std::move(sentence));
+    }
     return {std::move(plan.summary), std::move(report), {}};
   } catch (const Error& failed) {
     converter.reset();

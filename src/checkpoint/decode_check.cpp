@@ -145,6 +145,7 @@ Status check_values(const QuantizedFolder& folder, const DequantizeModelOptions&
                     const ProgressCallback& progress) {
   Findings findings;
   const auto manifest = read_manifest(folder.model.root, findings);
+  if (Status readable = refuse_changed(findings); !readable) return readable;
   if (manifest || !options.allow_nan) {
     std::optional<TensorHashes> hashes;
     if (manifest) hashes.emplace(lengths_of(folder.model));

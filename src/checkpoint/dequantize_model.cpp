@@ -10,15 +10,18 @@
 
 #include "checkpoint/classifier.hpp"
 #include "checkpoint/coded_input.hpp"
+#include "checkpoint/completeness.hpp"
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/decode_check.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/manifest.hpp"
+#include "checkpoint/model_files.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/quantization_config.hpp"
 #include "checkpoint/quantized_folder.hpp"
 #include "checkpoint/safetensors_writer.hpp"
 #include "checkpoint/shard_index.hpp"
+#include "checkpoint/verify_model.hpp"
 #include "checkpoint/weight_reader.hpp"
 #include "microscale/checkpoint.hpp"
 
@@ -89,8 +92,9 @@ std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, const Dropped
   for (std::size_t i = 0; i < homes.size(); ++i) {
     const bool side = folder.model.shards[i].side;
     if (stays(folder, i, dropped)) continue;
-    // Held nothing but scales.
-    if (homes[i].empty() && (side || !folder.model.index_name.empty())) continue;
+    // Held nothing but scales. In a numbered set a hole would look like a lost file.
+    const bool numbered = is_numbered_shard(folder.model.shards[i].name);
+    if (homes[i].empty() && (side || (!folder.model.index_name.empty() && !numbered))) continue;
     std::vector<PlannedTensor> planned;
     std::map<std::string_view, const LogicalTensor*> by_name;
     for (const LogicalTensor* tensor : homes[i]) {
@@ -275,6 +279,11 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
     result.left_out.push_back({modelopt_config, "describes quantization only"});
   }
   result.notices = model.sentences();
+  Findings unreadable;
+  if (!read_manifest(model.root, unreadable)) {
+    for (const Finding& finding : unreadable) result.notices.push_back(finding.message);
+  }
+  for (const Gap& gap : find_gaps(model)) result.notices.push_back("not complete: " + gap.message);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "checkpoint/completeness.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
 
@@ -80,6 +81,9 @@ ModelSummary summarize_model(const QuantizedFolder& folder) {
   ModelSummary summary;
   summary.files = folder.model.shards.size();
   summary.notes = folder.model.sentences();
+  for (const Gap& gap : find_gaps(folder.model)) {
+    summary.notes.push_back("not complete: " + gap.message);
+  }
   for (const Finding& finding : folder.unusable) summary.notes.push_back(finding.message);
   for (const LogicalTensor& tensor : folder.tensors) {
     summary.tensors.push_back(summarize(folder, tensor));

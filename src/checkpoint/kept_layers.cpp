@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "checkpoint/layer_stacks.hpp"
 #include "checkpoint/tensor_name.hpp"
 
 namespace microscale {
@@ -214,30 +215,6 @@ bool is_indexer(std::string_view module, Names parts) {
   return module.ends_with("indexer.weights_proj") || has_part(parts, compressor);
 }
 
-constexpr std::array<std::string_view, 6> language_parts{"language_model", "text_model",   "llm",
-                                                         "language",       "text_decoder", "lm"};
-
-bool names_language_model(std::string_view stack) {
-  return has_part(parts_of(stack), language_parts);
-}
-
-bool is_diffusion_stack(std::string_view stack) {
-  constexpr std::array<std::string_view, 13> leaves{"transformer_blocks",
-                                                    "single_transformer_blocks",
-                                                    "double_blocks",
-                                                    "single_blocks",
-                                                    "joint_blocks",
-                                                    "down_blocks",
-                                                    "up_blocks",
-                                                    "input_blocks",
-                                                    "output_blocks",
-                                                    "double_stream_blocks",
-                                                    "single_stream_blocks",
-                                                    "noise_refiner",
-                                                    "context_refiner"};
-  return is_one_of(leaf_of(stack), leaves);
-}
-
 bool is_diffusion_input(std::string_view name) {
   constexpr std::array<std::string_view, 11> parts{
       "x_embedder",        "img_in",        "t_embedder",        "time_embedding",
@@ -249,20 +226,6 @@ bool is_diffusion_input(std::string_view name) {
 constexpr std::array<std::string_view, 8> beside_diffusion{
     "conditioner", "cond_stage_model", "text_encoders",  "first_stage_model",
     "vae",         "text_encoder",     "text_encoder_2", "text_embedding_projection"};
-
-constexpr std::array<std::string_view, 13> main_stacks{"model.layers",
-                                                       "layers",
-                                                       "transformer.h",
-                                                       "h",
-                                                       "decoder.layers",
-                                                       "model.decoder.layers",
-                                                       "transformer.layers",
-                                                       "transformer.blocks",
-                                                       "thinker.model.layers",
-                                                       "backbone.layers",
-                                                       "model.transformer.blocks",
-                                                       "gpt_neox.layers",
-                                                       "transformer.encoder.layers"};
 
 struct KeptWords {
   std::string_view name, phrase;
@@ -346,14 +309,14 @@ bool LayerRules::is_prediction_layer(std::string_view module, Names parts,
   if (prediction_layers_.contains(layer->layer)) return true;
   return facts.layers && *facts.layers > 0 && layer->number >= *facts.layers &&
          leaf_of(layer->stack) == "layers" &&
-         (is_one_of(layer->stack, main_stacks) || names_language_model(layer->stack));
+         (is_main_stack(layer->stack) || names_language_model(layer->stack));
 }
 
 // Of a model with several stacks, those that are not the language model's.
 bool LayerRules::is_other_stack(std::string_view stack, const ModelFacts& facts) const {
   if (diffusion_) return false;
-  if (language_) return !names_language_model(stack) && !is_one_of(stack, main_stacks);
-  return facts.multimodal && !is_one_of(stack, main_stacks);
+  if (language_) return !names_language_model(stack) && !is_main_stack(stack);
+  return facts.multimodal && !is_main_stack(stack);
 }
 
 Kept LayerRules::reason(std::string_view module, std::span<const std::int64_t> shape,

@@ -190,6 +190,26 @@ class ManifestEvents {
   bool has_type_ = false, has_shape_ = false, has_tensor_hash_ = false, has_bytes_ = false;
 };
 
+// Whether it says that it is of another version, wherever and whatever else it holds.
+bool says_other_version(std::string_view text) {
+  std::size_t depth = 0;
+  bool here = false, other = false;
+  const Status read = read_json(text, [&](const JsonEvent& event) -> std::optional<std::string> {
+    const bool end = event.kind == Kind::end_object || event.kind == Kind::end_array;
+    if (end) --depth;
+    if (event.kind == Kind::key) {
+      here = depth == 1 && *event.text == "manifest";
+      return std::nullopt;
+    }
+    if (depth == 1 && here && !end) {
+      other = event.kind != Kind::unsigned_integer || event.unsigned_integer != manifest_version;
+    }
+    if (event.kind == Kind::begin_object || event.kind == Kind::begin_array) ++depth;
+    return std::nullopt;
+  });
+  return read.ok() && other;
+}
+
 std::string json_string(std::string_view text) { return nlohmann::json(text).dump(); }
 
 }  // namespace
@@ -242,6 +262,9 @@ Result<Manifest> parse_manifest(std::string_view text) {
   const Status read = read_json(text, [&](const JsonEvent& event) { return events.take(event); });
   if (!read && events.other_version()) {
     return Failure{ErrorCode::unsupported, read.failure().message};
+  }
+  if (!read && says_other_version(text)) {
+    return Failure{ErrorCode::unsupported, "it is of another version"};
   }
   if (!read) return read.failure();
   if (!events.complete()) {

@@ -32,6 +32,16 @@ std::optional<std::string> quantized_by(const Json& config) {
   return std::nullopt;
 }
 
+// Gemma 3n and its kin, and models that reuse a cache: "num_kv_shared_layers", "attention_k_eq_v".
+bool shares_keys(const Json& config) {
+  for (const auto& [key, value] : config.items()) {
+    const bool says_so = key.find("kv_shared") != key.npos || key.find("kv_reuse") != key.npos ||
+                         key.find("k_eq_v") != key.npos || key.find("share_kv") != key.npos;
+    if (says_so && !value.is_null() && value != 0 && value != false) return true;
+  }
+  return false;
+}
+
 void add(ModelFacts& facts, const Json& config) {
   if (facts.model_type.empty()) facts.model_type = text(config, "model_type");
   for (const char* key : {"hidden_size", "n_embd", "d_model"}) {
@@ -43,6 +53,11 @@ void add(ModelFacts& facts, const Json& config) {
   // Where the decoder has another number of layers, num_hidden_layers is the encoder's.
   const bool two_numbers = config.contains("decoder_layers");
   if (!facts.layers && !two_numbers) facts.layers = whole_number(config, "num_hidden_layers");
+  for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"}) {
+    if (!facts.experts) facts.experts = whole_number(config, key);
+  }
+  facts.uneven_layers |= config.contains("block_configs");
+  facts.shared_keys |= shares_keys(config);
   facts.swiglu_limit |= config.contains("swiglu_limit");
   if (!facts.quantized_by) facts.quantized_by = quantized_by(config);
 }

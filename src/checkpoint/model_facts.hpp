@@ -19,6 +19,9 @@ struct ModelFacts {
   std::optional<std::int64_t> hidden_size;  // width of the residual stream
   std::optional<std::int64_t> layers;       // num_hidden_layers
   std::optional<std::int64_t> vocab_size;   // rows of the embedding and of the output head
+  std::optional<std::int64_t> experts;      // of each layer that has any
+  bool shared_keys = false;                 // some layers take keys or values of others
+  bool uneven_layers = false;               // some layers may have no weights at all
   bool multimodal = false;                  // it has the config of a vision, audio or other encoder
   bool diffusion = false;     // it describes a part of a diffusers pipeline (_class_name)
   bool swiglu_limit = false;  // the clamped SwiGLU of gpt-oss

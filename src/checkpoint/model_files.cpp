@@ -20,29 +20,11 @@ constexpr const char* single_name = "model.safetensors";
 
 Failure bad(std::string message) { return {ErrorCode::bad_input, std::move(message)}; }
 
-// "model-00001-of-00003.safetensors", taken apart.
-struct NumberedName {
-  std::string base;  // "model"
-  std::uint64_t number = 0, count = 0;
-};
-
 std::optional<std::uint64_t> number_of(std::string_view digits) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) return {};
   return value;
-}
-
-std::optional<NumberedName> numbered_name(std::string_view name) {
-  const auto of = name.rfind("-of-");
-  if (of == std::string_view::npos || of == 0) return std::nullopt;
-  const auto dash = name.rfind('-', of - 1);
-  if (dash == std::string_view::npos) return std::nullopt;
-  const std::string_view after = name.substr(of + 4);
-  const auto count = number_of(after.substr(0, after.find('.')));
-  const auto number = number_of(name.substr(dash + 1, of - dash - 1));
-  if (!count || !number) return std::nullopt;
-  return NumberedName{std::string(name.substr(0, dash)), *number, *count};
 }
 
 // All files of one numbered set, 1 to its count; nothing when they are more or fewer.
@@ -133,6 +115,18 @@ Status check_shard_files(const fs::path& root, const FolderFiles& files,
 }
 
 }  // namespace
+
+std::optional<NumberedName> numbered_name(std::string_view name) {
+  const auto of = name.rfind("-of-");
+  if (of == std::string_view::npos || of == 0) return std::nullopt;
+  const auto dash = name.rfind('-', of - 1);
+  if (dash == std::string_view::npos) return std::nullopt;
+  const std::string_view after = name.substr(of + 4);
+  const auto count = number_of(after.substr(0, after.find('.')));
+  const auto number = number_of(name.substr(dash + 1, of - dash - 1));
+  if (!count || !number) return std::nullopt;
+  return NumberedName{std::string(name.substr(0, dash)), *number, *count};
+}
 
 bool is_numbered_shard(const std::string& name) { return numbered_name(name).has_value(); }
 

@@ -29,6 +29,13 @@ Result<ModelFiles> find_model_files(const std::filesystem::path& root, const Fol
 /// Reads and parses; a failure names the file.
 Result<ShardIndex> read_shard_index(const std::filesystem::path& path);
 
+/// "model-00001-of-00003.safetensors", taken apart.
+struct NumberedName {
+  std::string base;  // "model"
+  std::uint64_t number = 0, count = 0;
+};
+std::optional<NumberedName> numbered_name(std::string_view name);
+
 /// True for "model-00001-of-00003.safetensors": alone, it is a part of a model.
 bool is_numbered_shard(const std::string& name);
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "checkpoint/coded_input.hpp"
+#include "checkpoint/completeness.hpp"
 #include "checkpoint/containers/container_writer.hpp"
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/dense_output.hpp"
@@ -16,7 +17,6 @@
 #include "checkpoint/input_scales.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/layer_groups.hpp"
-#include "checkpoint/manifest.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/stray_weights.hpp"
@@ -225,24 +225,6 @@ std::string make_index(const ModelPlan& plan) {
   return write_shard_index(index);
 }
 
-// Its hashes are not known yet, but how long they are.
-Result<std::uint64_t> manifest_bytes(const ModelPlan& plan, const QuantizeModelOptions& options) {
-  ManifestContents contents;
-  auto origin = origin_of(plan, options, false);
-  if (!origin) return origin.failure();
-  contents.made_of = std::move(origin.value());
-  for (const fs::path& file : plan.model.other_files) {
-    std::error_code error;
-    contents.other_files[file.string()].bytes = fs::file_size(plan.model.root / file, error);
-  }
-  for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
-    const auto& tensors = plan.shards[shard].layout.tensors;
-    contents.files.push_back(
-        {plan.model.shards[shard].name, &tensors, std::vector<TensorHash>(tensors.size())});
-  }
-  return manifest_text(contents, tool_name()).size();
-}
-
 Status add_totals(ModelPlan& plan, const QuantizeModelOptions& options) {
   ConversionPlan& summary = plan.summary;
   for (const TensorPlan& tensor : summary.tensors) {
@@ -252,7 +234,7 @@ Status add_totals(ModelPlan& plan, const QuantizeModelOptions& options) {
   std::uint64_t needed = plan.config_text.size() + plan.index_text.size();
   for (const auto& [name, text] : plan.other_texts) needed += text.size();
   for (const ShardPlan& shard : plan.shards) needed += shard.layout.file_size;
-  const auto manifest = manifest_bytes(plan, options);
+  const auto manifest = manifest_size(plan, options);
   if (!manifest) return manifest.failure();
   needed += manifest.value();
   for (const fs::path& file : plan.model.other_files) {
@@ -370,6 +352,9 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
     return effect.failure();
   }
   start_summary(plan);
+  auto gaps = accept_gaps(plan.model, classifier.value().facts(), options.allow_incomplete);
+  if (!gaps) return gaps.failure();
+  plan.summary.notices.insert(plan.summary.notices.end(), gaps.value().begin(), gaps.value().end());
   if (Status planned = plan_shards(plan, options); !planned) return planned.failure();
   if (!options.input_scales.empty()) {
     Status scaled = plan_input_scales(plan, options.input_scales);

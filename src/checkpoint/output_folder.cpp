@@ -251,6 +251,23 @@ Result<Fingerprint> origin_of(const ModelPlan& plan, const QuantizeModelOptions&
   return origin;
 }
 
+Result<std::uint64_t> manifest_size(const ModelPlan& plan, const QuantizeModelOptions& options) {
+  ManifestContents contents;
+  auto origin = origin_of(plan, options, false);
+  if (!origin) return origin.failure();
+  contents.made_of = std::move(origin.value());
+  for (const fs::path& file : plan.model.other_files) {
+    std::error_code error;
+    contents.other_files[file.string()].bytes = fs::file_size(plan.model.root / file, error);
+  }
+  for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
+    const auto& tensors = plan.shards[shard].layout.tensors;
+    contents.files.push_back(
+        {plan.model.shards[shard].name, &tensors, std::vector<TensorHash>(tensors.size())});
+  }
+  return manifest_text(contents, tool_name()).size();
+}
+
 Result<Journal> open_output_folder(const QuantizeModelOptions& options,
                                    const Fingerprint& fingerprint,
                                    const std::function<Status(FinishedFile)>& visit) {

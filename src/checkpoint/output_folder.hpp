@@ -32,6 +32,9 @@ Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOpt
 Result<Fingerprint> origin_of(const ModelPlan& plan, const QuantizeModelOptions& options,
                               bool read = true);
 
+/// Bytes of the manifest that the run will write: hashes are not known yet, but how long they are.
+Result<std::uint64_t> manifest_size(const ModelPlan& plan, const QuantizeModelOptions& options);
+
 /// Makes the folder with a new journal; or with options.resume opens the one that is there, handing
 /// each finished file to `visit`. Without resume a folder that holds anything is refused.
 Result<Journal> open_output_folder(const QuantizeModelOptions& options,

@@ -132,9 +132,8 @@ std::optional<Recipe::UnusedPattern> Recipe::unused_pattern(
   for (const Pattern& pattern : ignore_) {
     // A head that is tied has no tensor and may be named. What merely lies outside the repeated
     // layers may not: that is any word, such as a layer's name without its path.
-    const Kept reason = pattern.is_literal() ? classifier.rules().reason(module_of(pattern.text()),
-                                                                         {}, classifier.facts())
-                                             : Kept::no;
+    const Kept reason =
+        pattern.is_literal() ? classifier.nature_of(module_of(pattern.text()), {}) : Kept::no;
     const bool by_default = reason != Kept::no && reason != Kept::outside;
     if (!by_default && !used(pattern, tensors) && !used(pattern, beside)) {
       return UnusedPattern{"--ignore", std::string(pattern.text())};

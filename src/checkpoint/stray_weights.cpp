@@ -9,6 +9,8 @@
 namespace microscale {
 namespace {
 
+constexpr std::string_view mistral_name = "consolidated";
+
 void leave_out(ModelFolder& model, const std::string& name, std::string reason) {
   model.left_out_files.push_back({name, std::move(reason)});
 }
@@ -21,10 +23,52 @@ std::string bare(const std::string& message, const std::string& path) {
   return rest == std::string::npos ? message : message.substr(rest);
 }
 
-void sort_in(ModelFolder& model, const std::string& name) {
-  if (name.starts_with("consolidated")) {
-    return leave_out(model, name, "the same weights under the names of Mistral's format");
+double elements_of(const std::vector<TensorEntry>& tensors) {
+  double elements = 0;
+  for (const TensorEntry& tensor : tensors) {
+    elements += 8.0 * static_cast<double>(tensor.bytes()) / bits_per_element(tensor.type);
   }
+  return elements;
+}
+
+double elements_of(const ModelFolder& model) {
+  double elements = 0;
+  for (const ModelShard& shard : model.shards) elements += elements_of(shard.header.tensors);
+  return elements;
+}
+
+// Whether a tensor begins and ends with the same bytes in both.
+bool same_bytes(const InputFile& one, const TensorEntry& a, const InputFile& other,
+                const TensorEntry& b) {
+  constexpr std::uint64_t piece = 4096;
+  if (a.type != b.type || a.bytes() != b.bytes()) return false;
+  const std::uint64_t length = std::min(piece, a.bytes());
+  std::vector<std::uint8_t> left(length), right(length);
+  for (const std::uint64_t at : {std::uint64_t{0}, a.bytes() - length}) {
+    const bool read =
+        one.read_at(a.begin + at, left).ok() && other.read_at(b.begin + at, right).ok();
+    if (!read || left != right) return false;
+  }
+  return true;
+}
+
+// Of a file whose tensors the model has all, with equal shapes.
+std::string why_again(const ModelFolder& model, const InputFile& file,
+                      const std::vector<TensorEntry>& tensors) {
+  bool same_types = true, same = true;
+  for (const TensorEntry& tensor : tensors) {
+    const ModelTensor& own = *model.find(tensor.name);
+    same_types &= tensor.type == own.entry->type;
+    same &= same_bytes(file, tensor, model.shards[own.shard].file, *own.entry);
+  }
+  if (same) return "its tensors are in the model already";
+  return same_types ? "the model's tensors with other values: an average of the weights (EMA), or "
+                      "another version of the model"
+                    : "the model's tensors in another element type";
+}
+
+// `mistral`: the model once more under the names of Mistral's format.
+void sort_in(ModelFolder& model, const std::string& name, bool mistral) {
   auto file = InputFile::open(model.root / name);
   if (!file) return leave_out(model, name, "cannot be read: " + file.failure().message);
   auto header = read_safetensors_header(file.value());
@@ -34,30 +78,54 @@ void sort_in(ModelFolder& model, const std::string& name) {
                          bare(header.failure().message, (model.root / name).string()));
   }
   const std::vector<TensorEntry>& tensors = header.value().tensors;
-  const auto known = std::count_if(tensors.begin(), tensors.end(), [&](const TensorEntry& tensor) {
-    return model.find(tensor.name) != nullptr;
-  });
-  if (known == static_cast<std::ptrdiff_t>(tensors.size())) {
-    return leave_out(model, name,
-                     tensors.empty() ? no_tensors : "its tensors are in the model already");
+  if (tensors.empty()) return leave_out(model, name, no_tensors);
+  if (mistral) {
+    return leave_out(model, name, "the same weights under the names of Mistral's format");
+  }
+  const TensorEntry* again = nullptr;
+  std::size_t known = 0;
+  bool same_shapes = true;
+  for (const TensorEntry& tensor : tensors) {
+    const ModelTensor* own = model.find(tensor.name);
+    if (!own) continue;
+    if (known++ == 0) again = &tensor;
+    same_shapes &= own->entry->shape == tensor.shape;
+  }
+  if (known == tensors.size() && same_shapes) {
+    return leave_out(model, name, why_again(model, file.value(), tensors));
   }
   if (known > 0) {
-    const auto again = std::find_if(tensors.begin(), tensors.end(), [&](const TensorEntry& tensor) {
-      return model.find(tensor.name) != nullptr;
-    });
-    model.notices.push_back(
-        fmt::format("{} is no file of the model, but holds {} of its tensors too ({} is one), "
-                    "beside others; it is taken along as it is",
-                    in_quotes(name), known, in_quotes(again->name)));
+    model.notices.push_back(fmt::format(
+        "{} is no file of the model, but holds {} of its tensors too ({} is one), {}; it is taken "
+        "along as it is",
+        in_quotes(name), known, in_quotes(again->name),
+        known < tensors.size() ? "beside others" : "in other shapes"));
   }
   model.strays.push_back({name, std::move(file.value()), std::move(header.value()), true});
   model.other_files.emplace_back(name);
 }
 
+// Whether the files called so are the model once more: about as many elements, under other names.
+bool is_mistral_copy(const ModelFolder& model, const std::vector<std::string>& names) {
+  constexpr double least = 0.75, most = 1.33;  // a head that is tied in one and not in the other
+  double elements = 0;
+  for (const std::string& name : names) {
+    if (!name.starts_with(mistral_name)) continue;
+    const auto file = InputFile::open(model.root / name);
+    const auto header = file ? read_safetensors_header(file.value()) : file.failure();
+    if (header) elements += elements_of(header.value().tensors);
+  }
+  const double own = elements_of(model);
+  return elements >= least * own && elements <= most * own;
+}
+
 }  // namespace
 
 void sort_stray_weights(ModelFolder& model, const std::vector<std::string>& names) {
-  for (const std::string& name : names) sort_in(model, name);
+  const bool mistral = is_mistral_copy(model, names);
+  for (const std::string& name : names) {
+    sort_in(model, name, mistral && name.starts_with(mistral_name));
+  }
 }
 
 void include_side_weights(ModelFolder& model) {

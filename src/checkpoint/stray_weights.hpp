@@ -14,8 +14,10 @@ inline constexpr const char* no_tensors = "holds no tensor";
 
 /// Opens the files `names` beside the model, whose tensors are known, and sorts them: one that
 /// holds a tensor the model has not is kept (to be copied byte for byte), with a notice where it
-/// holds tensors of the model as well; left out are files whose tensors the model has all, the
-/// model once more in Mistral's names (consolidated*), and files that cannot be read.
+/// holds tensors of the model as well; left out are files whose tensors the model has all in
+/// the same shapes (the reason says whether with the same values, by their first and last bytes),
+/// the model once more in Mistral's names (consolidated*, with about as many elements), and files
+/// that cannot be read.
 void sort_stray_weights(ModelFolder& model, const std::vector<std::string>& names);
 
 /// Makes the strays shards of the model (`side`), so that what looks at all weights sees them too;

@@ -49,6 +49,19 @@ std::uint64_t share(std::uint64_t bytes, std::uint64_t part, std::uint64_t whole
                                           static_cast<double>(whole));
 }
 
+// The first element of 2^127 or more, or -1. Finite ones below it stay finite in every format:
+// rounding up to a code makes them at most a third larger.
+std::int64_t find_huge(std::span<const std::uint8_t> bytes, DType dtype) {
+  if (dtype == DType::f16) return -1;
+  const auto size = static_cast<std::size_t>(size_of(dtype));
+  for (std::size_t at = 0; at < bytes.size(); at += size) {
+    std::uint16_t bits;  // sign, exponent and what follows: the upper half of FP32
+    std::memcpy(&bits, bytes.data() + at + size - 2, 2);
+    if ((bits & 0x7F80u) == 0x7F00u) return static_cast<std::int64_t>(at / size);
+  }
+  return -1;
+}
+
 }  // namespace
 
 UnitRunner::UnitRunner(const ModelPlan& plan, const QuantizeModelOptions& options,
@@ -133,7 +146,8 @@ bool UnitRunner::run(const Unit& unit, Workspace& work) {
   return false;
 }
 
-// Reads the tile to work.input; false if it holds an element that is not finite, which is noted.
+// Reads the tile to work.input; false if it holds an element that cannot be quantized, which is
+// noted.
 bool UnitRunner::read_and_check(const Unit& unit, const Tile& tile, Workspace& work) {
   const QuantizedMatrix& matrix = matrix_of(unit);
   const std::int64_t size = size_of(matrix.dtype);
@@ -141,13 +155,20 @@ bool UnitRunner::read_and_check(const Unit& unit, const Tile& tile, Workspace& w
            .read_tile(matrix.slice, tile, first(work.input, tile.elements() * size), work.scratch));
   const AbsMax range = abs_max(
       {work.input.data(), matrix.dtype, 1, tile.elements(), tile.elements()}, {.threads = 1});
-  if (range.non_finite < 0) {
+  std::int64_t bad = range.non_finite;
+  if (bad < 0 && range.amax >= 0x1p127f) {
+    bad = find_huge(first(work.input, tile.elements() * size), matrix.dtype);
+  }
+  if (bad < 0) {
     if (unit.kind == Unit::Kind::measure) scan_.add_amax(matrix.group, range.amax);
     return true;
   }
-  const bool nan = is_nan(work.input.data() + range.non_finite * size, matrix.dtype);
-  scan_.add_non_finite({unit.shard, unit.item, tile.row + range.non_finite / tile.cols,
-                        tile.col + range.non_finite % tile.cols, nan});
+  using Bad = WeightScan::Bad;
+  const Bad what = range.non_finite < 0                                   ? Bad::huge
+                   : is_nan(work.input.data() + bad * size, matrix.dtype) ? Bad::nan
+                                                                          : Bad::infinite;
+  scan_.add_bad(
+      {unit.shard, unit.item, tile.row + bad / tile.cols, tile.col + bad % tile.cols, what});
   return false;
 }
 

@@ -1,27 +1,21 @@
 // Modules that inference engines load together: layers they fuse into one, and the experts of a
-// layer. All of a group must be there and be quantized alike.
+// layer. All of a group must be quantized alike.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "checkpoint/fused_groups.hpp"
-#include "checkpoint/config_json.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/recipe.hpp"
 #include "checkpoint/verify_model.hpp"
 
 namespace microscale {
 namespace {
-
-constexpr std::int64_t largest_expert = 1'000'000;  // beyond this a number means something else
 
 // A weight by its module, quantized or dense.
 struct Member {
@@ -31,7 +25,8 @@ struct Member {
     if (tensor->module) return info(tensor->module->format).name;
     if (tensor->weight) return tensor->weight->facts().description;
     const StoredType type = tensor->stored->entry->type;
-    return dense_type(type) ? std::string_view("not quantized") : std::string_view(to_string(type));
+    const bool dense = dense_type(type) || type == StoredType::f64;
+    return dense ? std::string_view("not quantized") : std::string_view(to_string(type));
   }
 };
 
@@ -119,90 +114,18 @@ void check_fused(const QuantizedFolder& folder, const std::vector<const Member*>
   }
 }
 
-// "a.experts.3.up_proj" -> "a.experts", 3, "up_proj".
-struct ExpertName {
-  std::string layer;
-  std::int64_t expert = 0;
-  std::string part;
-};
-
-std::optional<ExpertName> expert_name(const std::string& module) {
-  constexpr std::string_view marker = ".experts.";
-  const std::size_t at = module.find(marker);
-  if (at == std::string::npos) return std::nullopt;
-  const char* digits = module.data() + at + marker.size();
-  const char* end = module.data() + module.size();
-  ExpertName name;
-  const auto parsed = std::from_chars(digits, end, name.expert);
-  if (parsed.ec != std::errc() || parsed.ptr == end || *parsed.ptr != '.') return std::nullopt;
-  if (name.expert < 0 || name.expert > largest_expert) return std::nullopt;
-  name.layer = module.substr(0, at + marker.size() - 1);
-  name.part = std::string(parsed.ptr + 1, end);
-  return name;
-}
-
-struct ExpertLayer {
-  std::map<std::int64_t, std::map<std::string, const Member*>> experts;
-  std::set<std::string> parts;
-};
-
-// How many experts config.json promises for each layer that has any; 0: it does not say.
-std::int64_t expert_count(const ModelFolder& model) {
-  if (!model.config_text) return 0;
-  const auto config = parse_config(*model.config_text);
-  if (!config || !config.value().is_object()) return 0;
-  const auto nested = config.value().find("text_config");
-  const bool has_nested = nested != config.value().end() && nested->is_object();
-  for (const auto* object : {&config.value(), has_nested ? &*nested : &config.value()}) {
-    for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"}) {
-      const auto found = object->find(key);
-      if (found == object->end() || !found->is_number_unsigned()) continue;
-      const auto count = found->get<std::uint64_t>();
-      if (count <= static_cast<std::uint64_t>(largest_expert))
-        return static_cast<std::int64_t>(count);
-    }
+// All weights of a layer's experts against the first.
+void check_expert_layer(const QuantizedFolder& folder, const std::vector<const Member*>& experts,
+                        Findings& findings) {
+  const Member& first = *experts.front();
+  for (const Member* member : experts) {
+    if (member->format() == first.format()) continue;
+    report(folder, "expert-formats", *member,
+           fmt::format("it is {} but {} is {}; loaders need all experts of a layer alike, so "
+                       "convert the model again",
+                       member->format(), in_quotes(first.module), first.format()),
+           findings);
   }
-  return 0;
-}
-
-void check_expert_layer(const QuantizedFolder& folder, const std::string& name,
-                        std::int64_t promised, const ExpertLayer& layer, Findings& findings) {
-  const std::int64_t count = std::max(promised, layer.experts.rbegin()->first + 1);
-  const auto part_count = static_cast<std::int64_t>(layer.parts.size());
-  const Member& first = *layer.experts.begin()->second.begin()->second;
-  std::int64_t missing = 0, next = 0;
-  std::string first_missing;
-  const auto miss = [&](std::int64_t expert, const std::string& part, std::int64_t how_many) {
-    if (missing == 0) first_missing = fmt::format("{}.{}.{}", name, expert, part);
-    missing += how_many;
-  };
-  for (const auto& [expert, parts] : layer.experts) {
-    if (expert > next) miss(next, *layer.parts.begin(), (expert - next) * part_count);
-    next = expert + 1;
-    for (const std::string& part : layer.parts) {
-      const auto found = parts.find(part);
-      if (found == parts.end()) {
-        miss(expert, part, 1);
-        continue;
-      }
-      const Member& member = *found->second;
-      if (member.format() == first.format()) continue;
-      report(folder, "expert-formats", member,
-             fmt::format(
-                 "it is {} but {} is {}; loaders need all experts of a layer alike, so convert "
-                 "the model again",
-                 member.format(), in_quotes(first.module), first.format()),
-             findings);
-    }
-  }
-  if (count > next) miss(next, *layer.parts.begin(), (count - next) * part_count);
-  if (missing == 0) return;
-  findings.push_back(make_finding(
-      Severity::error, "experts-missing", "", name,
-      fmt::format(
-          "of {} experts with {} weights each, {} weights are missing, first {}; convert the "
-          "model again",
-          count, layer.parts.size(), missing, in_quotes(first_missing))));
 }
 
 }  // namespace
@@ -212,20 +135,13 @@ void verify_groups(const QuantizedFolder& folder, Findings& findings) {
   if (!folder.planned) check_input_scales(folder, findings);
   const std::vector<Member> members = weights_of(folder);
   std::map<std::string, std::vector<const Member*>> fused;
-  std::map<std::string, ExpertLayer> layers;
+  std::map<std::string, std::vector<const Member*>> layers;
   for (const Member& member : members) {
     if (auto group = fused_group_of(member.module)) fused[*group].push_back(&member);
-    if (auto name = expert_name(member.module)) {
-      ExpertLayer& layer = layers[name->layer];
-      layer.parts.insert(name->part);
-      layer.experts[name->expert][name->part] = &member;
-    }
+    if (auto layer = expert_layer_of(member.module)) layers[std::string(*layer)].push_back(&member);
   }
   for (const auto& [name, group] : fused) check_fused(folder, group, findings);
-  const std::int64_t promised = layers.empty() ? 0 : expert_count(folder.model);
-  for (const auto& [name, layer] : layers) {
-    check_expert_layer(folder, name, promised, layer, findings);
-  }
+  for (const auto& [name, experts] : layers) check_expert_layer(folder, experts, findings);
 }
 
 }  // namespace microscale

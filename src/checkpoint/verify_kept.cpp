@@ -53,7 +53,7 @@ class KeptCheck {
 
  private:
   void check(const std::string& module, const ModelTensor& codes, std::vector<std::int64_t> shape) {
-    switch (classifier_.rules().reason(module, shape, classifier_.facts())) {
+    switch (classifier_.nature_of(module, shape)) {
       case Kept::embedding:
       case Kept::norm:
         return report(

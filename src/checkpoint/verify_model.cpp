@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "checkpoint/completeness.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/safetensors_writer.hpp"
 #include "checkpoint/stray_weights.hpp"
@@ -154,6 +155,12 @@ VerifyReport verify_checkpoint(const fs::path& path, const VerifyOptions& option
   report.bytes = folder.model.tensor_bytes();
   verify_files(folder, fs::is_directory(path, error), report.findings);
   verify_headers(folder, report.findings);
+  for (const Gap& gap : find_gaps(folder.model)) {
+    Findings& findings = report.findings;
+    findings.push_back(make_finding(Severity::error, gap.rule, "", "",
+                                    gap.message + "; download or convert the model again"));
+    findings.back().tensor = gap.name;  // the message has it
+  }
   if (options.tensor_parallel > 0) {
     report.parallel = verify_tp(folder, options.tensor_parallel, report.findings);
   }

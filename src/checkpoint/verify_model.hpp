@@ -27,6 +27,7 @@ struct ParallelAnswer {
   int degree = 0;                    // that was asked for
   int largest = 0;                   // that works, up to `degree`
   std::vector<int> works;            // of 1 ... 64, and up to `degree`
+  std::vector<int> unpadded;         // of these, those whose parts fit the tiles of all kernels
   std::vector<std::string> unknown;  // quantized modules whose role is not known, so not judged
 };
 
@@ -75,7 +76,7 @@ void verify_kv_cache(const ModelFolder& model, const QuantizationConfig* config,
 /// entries that name the layer into which engines fuse quantized ones.
 void verify_kept(const QuantizedFolder& folder, const QuantizationConfig* config,
                  Findings& findings);
-/// Modules that loaders fuse, and experts: all alike, none missing.
+/// Modules that loaders fuse, and experts: all alike.
 void verify_groups(const QuantizedFolder& folder, Findings& findings);
 /// Which layers a tensor-parallel degree would cut inside a block or a head.
 ParallelAnswer verify_tp(const QuantizedFolder& folder, int degree, Findings& findings);

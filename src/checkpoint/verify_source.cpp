@@ -11,14 +11,13 @@
 #include "checkpoint/fused_experts.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/recipe.hpp"
+#include "checkpoint/source_order.hpp"
+#include "checkpoint/source_sums.hpp"
 #include "checkpoint/stray_weights.hpp"
 #include "checkpoint/tensor_name.hpp"
 #include "checkpoint/tile.hpp"
 #include "checkpoint/treatments.hpp"
 #include "checkpoint/weight_reader.hpp"
-#include "formats/e8m0.hpp"
-#include "formats/elements.hpp"
-#include "microscale/quantize.hpp"
 #include "report/units.hpp"
 
 namespace microscale {
@@ -30,26 +29,11 @@ constexpr std::int64_t copy_piece = 1 << 20;  // bytes
 constexpr double fits_rule = 0.995;           // of the scales; tools differ in last bits
 // Decoded values that are off by more than this factor are so by mistake, not by rounding.
 constexpr double largest_ratio = 1.25;
-// Two codes as near as FP32 can tell are both the nearest.
-constexpr double tie = 1e-5;
-
-struct Sums {
-  std::int64_t elements = 0, not_nearest = 0, first = -1, blocks = 0;
-  double dot = 0, original = 0, stored = 0, error = 0;
-  std::map<ScaleRule, std::int64_t> followed;  // blocks of the sample
-
-  void add(const Sums& other) {
-    if (first < 0) first = other.first;
-    elements += other.elements;
-    not_nearest += other.not_nearest;
-    blocks += other.blocks;
-    dot += other.dot;
-    original += other.original;
-    stored += other.stored;
-    error += other.error;
-    for (const auto& [rule, count] : other.followed) followed[rule] += count;
-  }
-};
+// A weight may cost that many times what allowed_squares says (a bound of rounding to the nearest;
+// rounding at random and fitting to activations cost more), and never more than that share.
+constexpr double least_excess = 2, most_relative_mse = 0.3;
+// Stored and original values point the same way, or the opposite one.
+constexpr double same_direction = 0.9;
 
 // A tensor of the folder and what it was made of: a matrix of the original, or all of a tensor.
 struct Pair {
@@ -71,14 +55,6 @@ struct Worker {
   std::vector<float> values;  // of the original
 };
 
-template <class Codec>
-bool is_nearest(std::uint8_t code, double value, double step) {
-  const double best = std::abs(value - Codec::decode(Codec::encode(static_cast<float>(value / step),
-                                                                   Rounding::nearest_even)) *
-                                           step);
-  return std::abs(value - Codec::decode(code) * step) <= best * (1 + tie) + step * tie;
-}
-
 class SourceCheck {
  public:
   SourceCheck(const QuantizedFolder& folder, const ModelFolder& original, const DenseView& view,
@@ -92,16 +68,16 @@ class SourceCheck {
     for (std::size_t i = 0; i < pairs_.size(); ++i) add_tasks(i, tasks);
     const int workers = threads > 0 ? threads : available_cores();
     std::vector<Worker> scratch(static_cast<std::size_t>(workers));
-    Sums whole;
+    SourceSums whole;
     std::int64_t done = 0, total = 0;
     for (const Task& task : tasks) total += task.count;
-    compute_in_order<Sums>(
+    compute_in_order<SourceSums>(
         static_cast<std::int64_t>(tasks.size()), workers,
         [&](std::int64_t i, int worker) {
           return measure(tasks[static_cast<std::size_t>(i)],
                          scratch[static_cast<std::size_t>(worker)]);
         },
-        [&](std::int64_t i, Sums& sums) {
+        [&](std::int64_t i, SourceSums& sums) {
           const Task& task = tasks[static_cast<std::size_t>(i)];
           whole.add(sums);
           done += task.count;
@@ -221,8 +197,8 @@ class SourceCheck {
   }
 
   // Whether the bytes of a piece of a copy differ.
-  Sums compare_bytes(const Pair& pair, const Task& task, Worker& worker) const {
-    Sums sums;
+  SourceSums compare_bytes(const Pair& pair, const Task& task, Worker& worker) const {
+    SourceSums sums;
     const ModelTensor& stored = *pair.stored->stored;
     const StoredType type = copied_type(*pair.original);
     sums.not_nearest = stored.entry->shape != pair.original->entry.shape;
@@ -237,12 +213,11 @@ class SourceCheck {
     return sums;
   }
 
-  Sums measure(const Task& task, Worker& worker) {
+  SourceSums measure(const Task& task, Worker& worker) {
     const Pair& pair = pairs_[task.pair];
     const QuantizedModule* module = pair.stored->module;
     if (!module) return compare_bytes(pair, task, worker);
-    Sums sums;
-    sums.elements = task.count;
+    SourceSums sums;
     const TensorEntry& entry = pair.original->entry;
     const std::int64_t size = size_of(*dense_type(entry.type));
     worker.bytes.resize(static_cast<std::size_t>(task.count * size));
@@ -251,50 +226,12 @@ class SourceCheck {
     worker.values.resize(static_cast<std::size_t>(task.count));
     decode_dense(entry.type, worker.bytes, worker.values);
     take(read_piece(folder_, {pair.stored, task.first, task.count}, worker.stored));
-    const FormatInfo& format = info(module->format);
-    for (std::int64_t i = 0; i < task.count; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      const double value = worker.values[at], decoded = worker.stored.values[at];
-      sums.dot += value * decoded;
-      sums.original += value * value;
-      sums.stored += decoded * decoded;
-      sums.error += (value - decoded) * (value - decoded);
-      const std::uint8_t scale = worker.stored.scales[at / static_cast<std::size_t>(format.block)];
-      const double step = format.e8m0_scale
-                              ? static_cast<double>(decode_e8m0(scale))
-                              : E4M3::decode(scale) * static_cast<double>(module->multiplier);
-      if (!(step > 0) || !std::isfinite(value)) continue;
-      const std::uint8_t byte = worker.stored.codes[format.code_bits == 4 ? at / 2 : at];
-      const auto code = static_cast<std::uint8_t>(format.code_bits == 8 ? byte
-                                                  : at % 2              ? byte >> 4
-                                                                        : byte & 15);
-      const bool nearest = format.element == Element::e4m3 ? is_nearest<E4M3>(code, value, step)
-                                                           : is_nearest<E2M1>(code, value, step);
-      if (nearest) continue;
-      if (sums.not_nearest++ == 0) sums.first = task.first + i;
-    }
-    if (task.sampled) try_rules(*module, worker, sums);
+    add_values(*module, worker.stored, worker.values, task.first, sums);
+    if (task.sampled) try_rules(*module, worker.stored, worker.values, sums);
     return sums;
   }
 
-  static void try_rules(const QuantizedModule& module, const Worker& worker, Sums& sums) {
-    const auto count = static_cast<std::int64_t>(worker.values.size());
-    sums.blocks = static_cast<std::int64_t>(worker.stored.scales.size());
-    for (const ScaleRule rule : scale_rules(module.format)) {
-      QuantizeOptions options;
-      options.input = {worker.values.data(), DType::f32, 1, count, count};
-      options.format = module.format;
-      options.numerics.scale_rule = rule;
-      if (!info(module.format).e8m0_scale) options.global_scale = GlobalScale(module.multiplier);
-      const BlockTensor made = quantize(options, {.threads = 1});
-      const auto scales = made.scales();
-      for (std::size_t i = 0; i < scales.size(); ++i) {
-        sums.followed[rule] += scales[i] == worker.stored.scales[i];
-      }
-    }
-  }
-
-  void finish(const Pair& pair, const Sums& sums) {
+  void finish(const Pair& pair, const SourceSums& sums) {
     if (!pair.stored->module) {
       const bool same_type = pair.stored->stored->entry->type == copied_type(*pair.original);
       if (same_type && sums.not_nearest == 0) {
@@ -310,9 +247,10 @@ class SourceCheck {
     tensor.elements = sums.elements;
     tensor.not_nearest = sums.not_nearest;
     if (sums.original > 0) tensor.relative_mse = sums.error / sums.original;
-    if (sums.original > 0 && sums.stored > 0) {
-      const double cosine = sums.dot / std::sqrt(sums.original * sums.stored);
-      if (cosine > 0.9) tensor.ratio = std::sqrt(sums.stored / sums.original);
+    if (std::abs(sums.cosine()) > same_direction) {
+      tensor.ratio = std::copysign(std::sqrt(sums.stored / sums.original), sums.dot);
+    } else if (sums.original > 0 && sums.stored == 0) {
+      tensor.ratio = 0;
     }
     std::int64_t most = -1;
     for (const auto& [rule, count] : sums.followed) {
@@ -328,12 +266,33 @@ class SourceCheck {
     answer_.tensors.push_back(std::move(tensor));
   }
 
-  void judge(const Pair& pair, const Sums& sums, const SourceTensor& tensor) {
+  void judge(const Pair& pair, const SourceSums& sums, const SourceTensor& tensor) {
     if (tensor.ratio > largest_ratio || tensor.ratio < 1 / largest_ratio) {
+      const std::string why = tensor.ratio == 0 ? "all of them are 0"
+                              : tensor.ratio < 0
+                                  ? "their signs are turned"
+                                  : "a global scale was not applied, or is another's";
       report(Severity::error, "source-ratio", *pair.stored,
-             fmt::format("its values are {} times those of the original: a global scale was not "
-                         "applied, or is another's; convert the model again",
-                         format_number(tensor.ratio)));
+             fmt::format("its values are {} times those of the original: {}; convert the model "
+                         "again",
+                         format_number(tensor.ratio), why));
+      return;
+    }
+    if (sums.original == 0 && sums.stored > 0) {
+      report(Severity::error, "source-error", *pair.stored,
+             "the original is all zero, and its values are not; convert the model again");
+      return;
+    }
+    const double allowed = std::min(
+        most_relative_mse, sums.original > 0 ? least_excess * sums.allowed / sums.original : 0);
+    const bool by_rule = tensor.rule_share >= fits_rule && tensor.not_nearest == 0;
+    if (tensor.relative_mse > allowed && !by_rule) {
+      report(
+          Severity::error, "source-error", *pair.stored,
+          fmt::format("its relative MSE is {}, where {} can do with {} for these values: {}; "
+                      "convert the model again",
+                      format_percent(tensor.relative_mse), info(pair.stored->module->format).name,
+                      format_percent(allowed), cause_of(pair, sums)));
       return;
     }
     if (tensor.not_nearest > 0) {
@@ -344,6 +303,15 @@ class SourceCheck {
                       "{}: rounded otherwise, fitted to activations, or damaged",
                       tensor.not_nearest, tensor.elements, sums.first / cols, sums.first % cols));
     }
+  }
+
+  std::string cause_of(const Pair& pair, const SourceSums& sums) const {
+    if (sums.swapped_cosine() > same_direction) return "the two codes of each byte are swapped";
+    if (sums.swapped_cosine() < -same_direction) {
+      return "the two codes of each byte are swapped, and their signs turned";
+    }
+    const std::string order = order_against(folder_, *pair.stored, *pair.original, pair.slice);
+    return order.empty() ? "these are other weights, or they are damaged" : order;
   }
 
   // The rule of most tensors is the one that was meant.

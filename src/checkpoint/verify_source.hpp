@@ -21,7 +21,8 @@ struct SourceTensor {
   std::int64_t not_nearest = 0;  // codes that another code beats, for the scale they have
   std::string rule;              // that most of the looked-at scales follow
   double rule_share = 0;         // of them
-  double ratio = 1;              // the stored values are that many times those of the original
+  double ratio = 1;              // the stored values are that many times those of the original;
+                                 // negative: with the sign turned
   double relative_mse = 0;
 };
 

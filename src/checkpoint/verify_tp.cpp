@@ -58,6 +58,8 @@ constexpr std::array<std::string_view, 13> whole{
     "eh_proj",  "shared_expert_gate", "wkv",  "lm_head", "fused_qkv_a_proj", "score"};
 
 constexpr std::int64_t most_parts = 64;
+// The least that a thread block of Marlin takes, as vLLM has it; other kernels take less.
+constexpr std::int64_t tile_rows = 64, tile_columns = 128;
 
 std::int64_t whole_number(const nlohmann::ordered_json& config, const char* key) {
   const auto* inner = member(config, "text_config");
@@ -90,6 +92,26 @@ class TensorParallel {
     return rows_problem(module.rows, parts);
   }
 
+  // Whether the parts are too small for the tiles of a kernel, where the whole is not; empty: no.
+  std::string tile_problem(const QuantizedModule& module, std::int64_t parts) const {
+    const std::string_view leaf = leaf_of(module.name);
+    const bool columns = is_one_of(leaf, by_columns);
+    if (!columns && (!is_one_of(leaf, by_rows) || copied_heads(leaf, parts))) return "";
+    const std::int64_t tile = columns ? tile_columns : tile_rows;
+    const std::int64_t all = columns ? module.cols : module.rows;
+    if (all % parts != 0 || all % tile != 0 || all / parts % tile == 0) return "";
+    return fmt::format(
+        "cut into {} it has {} {} a part, which is no multiple of {}: kernels with tiles of that "
+        "size (Marlin's, among others) pad the part, or refuse it",
+        parts, all / parts, columns ? "columns" : "rows", tile);
+  }
+
+  bool unpadded(std::int64_t parts) const {
+    return std::all_of(
+        folder_.modules.begin(), folder_.modules.end(),
+        [&](const QuantizedModule& module) { return tile_problem(module, parts).empty(); });
+  }
+
   bool knows(const QuantizedModule& module) const {
     const std::string_view leaf = leaf_of(module.name);
     return is_one_of(leaf, by_rows) || is_one_of(leaf, by_columns) || is_one_of(leaf, whole);
@@ -105,6 +127,10 @@ class TensorParallel {
   static std::string rows_problem(std::int64_t rows, std::int64_t parts) {
     if (rows % parts == 0) return "";
     return fmt::format("its {} rows cannot be cut into {} equal parts", rows, parts);
+  }
+
+  bool copied_heads(std::string_view leaf, std::int64_t parts) const {
+    return (leaf == "k_proj" || leaf == "v_proj") && kv_heads_ > 0 && parts > kv_heads_;
   }
 
   // More parts than heads get copies of them.
@@ -139,7 +165,9 @@ ParallelAnswer verify_tp(const QuantizedFolder& folder, int degree, Findings& fi
   ParallelAnswer answer;
   answer.degree = degree;
   for (std::int64_t parts = 1; parts <= std::max<std::int64_t>(most_parts, degree); ++parts) {
-    if (parallel.works(parts)) answer.works.push_back(static_cast<int>(parts));
+    if (!parallel.works(parts)) continue;
+    answer.works.push_back(static_cast<int>(parts));
+    if (parallel.unpadded(parts)) answer.unpadded.push_back(static_cast<int>(parts));
   }
   int largest = 0;
   for (const int parts : answer.works) largest = parts <= degree ? parts : largest;
@@ -147,7 +175,13 @@ ParallelAnswer verify_tp(const QuantizedFolder& folder, int degree, Findings& fi
   for (const QuantizedModule& module : folder.modules) {
     if (!parallel.knows(module)) answer.unknown.push_back(module.name);
     const std::string problem = parallel.problem(module, degree);
-    if (problem.empty()) continue;
+    if (problem.empty()) {
+      const std::string tiles = parallel.tile_problem(module, degree);
+      if (tiles.empty()) continue;
+      findings.push_back(make_finding(Severity::warning, "tp-tile", folder.file_of(*module.codes),
+                                      module.name, tiles));
+      continue;
+    }
     findings.push_back(make_finding(
         Severity::error, "tp-cut", folder.file_of(*module.codes), module.name,
         fmt::format("{}; the largest degree up to {} at which all layers stay whole is {}", problem,

@@ -33,7 +33,7 @@ void WeightScan::add_amax(std::size_t group, float amax) {
   amax_[group] = std::max(amax_[group], amax);
 }
 
-void WeightScan::add_non_finite(const Place& place) {
+void WeightScan::add_bad(const Place& place) {
   std::lock_guard lock(mutex_);
   if (!first_ || position(place) < position(*first_)) first_ = place;
   bad_.store(true);
@@ -58,12 +58,17 @@ Status WeightScan::result() const {
     rest /= entry.shape[dimension];
   }
   const std::string together = quantized_together(entry.name);
+  const char* what = first_->what == Bad::nan ? "is NaN"
+                     : first_->what == Bad::infinite
+                         ? "is infinite"
+                         : "is 1.7e38 or more, which decodes to infinity "
+                           "once it is rounded up,";
   return Failure{
       ErrorCode::bad_input,
-      fmt::format("quantize: tensor {} in '{}' is {} at [{}]; a block with it cannot be "
+      fmt::format("quantize: tensor {} in '{}' {} at [{}]; a block with it cannot be "
                   "quantized, so repair the model or leave {} out with --ignore {}",
                   in_quotes(entry.name), plan_.model.shards[first_->shard].file.path().string(),
-                  first_->nan ? "NaN" : "infinite", fmt::join(index, ", "),
+                  what, fmt::join(index, ", "),
                   together.empty() ? "the tensor" : "what it belongs to",
                   in_quotes(together.empty() ? std::string(module_of(entry.name)) : together))};
 }

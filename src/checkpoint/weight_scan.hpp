@@ -1,5 +1,5 @@
 // What is learnt of the weights while they are read: the largest magnitude of each group of
-// matrices that share a global scale, and the first element that is not finite.
+// matrices that share a global scale, and the first element that cannot be quantized.
 #pragma once
 
 #include <atomic>
@@ -23,13 +23,16 @@ class WeightScan {
   void add_amax(std::size_t group, float amax);
   float amax(std::size_t group) const { return amax_[group]; }
 
-  /// An element that is NaN or infinite; of several, the first in the order of the plan counts.
+  /// What keeps an element from being quantized. `huge`: its code may stand for infinity, as codes
+  /// are rounded up too.
+  enum class Bad : std::uint8_t { nan, infinite, huge };
+  /// Such an element; of several, the first in the order of the plan counts.
   struct Place {
     std::size_t shard = 0, matrix = 0;
     std::int64_t row = 0, col = 0;
-    bool nan = false;
+    Bad what = Bad::nan;
   };
-  void add_non_finite(const Place& place);
+  void add_bad(const Place& place);
 
   /// Whether the result is already settled by a bad element before this position.
   bool is_past_bad(std::size_t shard, std::size_t matrix, std::int64_t row, std::int64_t col) const;

@@ -207,6 +207,7 @@ class RandomFolder {
   void choose_options() {
     options.format = one_of(std::vector<Format>{Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3});
     options.threads = 1;
+    options.allow_incomplete = true;  // which nearly all of them are
     if (one_in(2)) options.experts = one_in(2) ? ExpertOrder::halves : ExpertOrder::interleaved;
     if (one_in(4)) options.ignore.push_back(pattern());
     if (one_in(6)) options.include.push_back(pattern());
@@ -270,6 +271,10 @@ void try_folder(unsigned seed, int& written) {
   for (const Finding& finding : verify_checkpoint(random.options.output, {.threads = 1}).findings) {
     // Who includes a router by name is warned of it, no more.
     if (finding.severity == Severity::warning && !random.options.include.empty()) continue;
+    if (finding.rule == "layers-missing" || finding.rule == "partner-missing" ||
+        finding.rule == "experts-missing") {
+      continue;
+    }
     ADD_FAILURE() << finding.rule << " " << finding.tensor << ": " << finding.message;
   }
   for (const std::string& problem :

@@ -119,5 +119,31 @@ TEST_F(Judged, models_that_are_open) {
   EXPECT_EQ(dense_type(StoredType::i8), std::nullopt);
 }
 
+TEST(Classifier, a_row_for_each_expert_is_a_router_whatever_its_name) {
+  const std::string layer = "model.layers.0.mlp.";
+  std::vector<TensorEntry> entries;
+  for (int expert = 0; expert < 8; ++expert) {
+    entries.push_back({layer + "experts." + std::to_string(expert) + ".up_proj.weight",
+                       StoredType::bf16,
+                       {64, 128},
+                       0,
+                       0});
+  }
+  const auto judged = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    std::vector<const TensorEntry*> all;
+    for (const TensorEntry& entry : entries) all.push_back(&entry);
+    return Classifier(all, {}).judge({name, StoredType::bf16, std::move(shape), 0, 0}).kept;
+  };
+  EXPECT_EQ(judged(layer + "chooser.weight", {8, 128}), Kept::router);
+  EXPECT_EQ(judged(layer + "chooser.linear.weight", {8, 128}), Kept::router);
+  EXPECT_EQ(judged(layer + "latent.weight", {64, 128}), Kept::no);
+  EXPECT_NE(judged(layer + "shared_expert.up_proj.weight", {8, 128}), Kept::router);
+  EXPECT_NE(judged("model.layers.0.self_attn.k_proj.weight", {8, 128}), Kept::router);
+  // Stacked experts, in the layer itself.
+  entries = {{"model.layers.0.experts.gate_up_proj", StoredType::bf16, {8, 256, 128}, 0, 0}};
+  EXPECT_EQ(judged("model.layers.0.chooser.weight", {8, 128}), Kept::router);
+  EXPECT_NE(judged("model.layers.0.self_attn.k_proj.weight", {8, 128}), Kept::router);
+}
+
 }  // namespace
 }  // namespace microscale

@@ -49,5 +49,18 @@ TEST(ConfigJson, hands_out_members_by_kind) {
                                   "d holds something that is not a name"));
 }
 
+TEST(ConfigJson, keeps_the_text_of_every_number) {
+  const char* text =
+      "{\n  \"a\": 18446744073709551616,\n  \"b\": -99999999999999999999999,\n  \"c\": 1.0E-5,\n"
+      "  \"d\": 0.10000000000000000555,\n  \"e\": [\n    1e5,\n    1e-05,\n    7,\n    -0.0\n  ],\n"
+      "  \"1e5\": \"1.0E-5\"\n}\n";
+  const auto config = take(parse_config(text));
+  EXPECT_EQ(dump_config(config), text);
+  EXPECT_TRUE(config["e"][2].is_number_integer());
+  for (const char* bad : {"[01]", "[1.]", "[-]", "[1e]", "[+1]", "[1 2]", "[0x10]"}) {
+    EXPECT_FALSE(parse_config(bad)) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace microscale

@@ -70,5 +70,27 @@ TEST(ConversionReport, names_the_value_of_every_code) {
   }
 }
 
+TEST(ConversionReport, tells_of_errors_far_above_the_usual) {
+  ModelReport report;
+  for (const auto& [name, error] :
+       {std::pair("a.weight", 0.008), std::pair("b.weight", 0.4), std::pair("c.weight", 0.05)}) {
+    TensorReport& tensor = report.tensors.emplace_back();
+    tensor.name = name;
+    tensor.treatment = "nvfp4";
+    tensor.error.elements = 1;
+    tensor.error.squared_error = error;
+    tensor.error.squared_original = 1;
+  }
+  const auto sentences = unusual_errors(report);
+  ASSERT_EQ(sentences.size(), 2u);
+  EXPECT_EQ(sentences[0].find("'b.weight' lost more than usual: its relative MSE is 40 %, that of "
+                              "ordinary weights in nvfp4 is about 0.9 %"),
+            0u)
+      << sentences[0];
+  EXPECT_NE(sentences[1].find("--ignore 'c'"), std::string::npos);
+  for (TensorReport& tensor : report.tensors) tensor.treatment = "mxfp8_e4m3";
+  EXPECT_EQ(unusual_errors(report).size(), 3u);
+}
+
 }  // namespace
 }  // namespace microscale

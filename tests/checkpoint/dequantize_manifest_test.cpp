@@ -75,6 +75,9 @@ TEST(DequantizeModel, writes_a_manifest_and_refuses_what_its_manifest_denies) {
   testing::expect_error(ErrorCode::bad_input, codes, [&] {
     dequantize_model({folder / "out", folder / "again", DType::bf16, 1, true});
   });
+  testing::write_file(folder / "out/microscale_manifest.json", "{");
+  EXPECT_NE(failure_of(folder / "out", folder / "again").find("microscale_manifest.json: "),
+            std::string::npos);
   EXPECT_TRUE(verify_model({.input = folder / "dense", .threads = 1}).empty());
   spoil(folder / "dense/mtp.safetensors", "mtp.fc.weight");
   const auto problems = verify_model({.input = folder / "dense", .threads = 1});

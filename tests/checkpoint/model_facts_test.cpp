@@ -64,5 +64,14 @@ TEST(ModelFacts, leaves_the_number_of_layers_open_where_the_decoder_has_its_own)
   EXPECT_FALSE(take(read_model_facts(R"({"num_hidden_layers": 2, "decoder_layers": 4})")).layers);
 }
 
+TEST(ModelFacts, tells_experts_and_uneven_layers) {
+  EXPECT_EQ(take(read_model_facts(R"({"text_config": {"num_local_experts": 8}})")).experts, 8);
+  EXPECT_FALSE(take(read_model_facts("{}")).experts);
+  EXPECT_TRUE(take(read_model_facts(R"({"num_kv_shared_layers": 15})")).shared_keys);
+  EXPECT_TRUE(take(read_model_facts(R"({"text_config": {"attention_k_eq_v": true}})")).shared_keys);
+  EXPECT_FALSE(take(read_model_facts(R"({"num_kv_shared_layers": 0})")).shared_keys);
+  EXPECT_TRUE(take(read_model_facts(R"({"block_configs": []})")).uneven_layers);
+}
+
 }  // namespace
 }  // namespace microscale

@@ -92,5 +92,38 @@ TEST(StrayWeights, an_adapter_by_itself_is_no_model) {
                         [&] { quantize_model(options); });
 }
 
+// By what they hold, whatever they are called.
+TEST(StrayWeights, that_repeat_the_model_are_told_apart_by_content) {
+  TemporaryFolder folder;
+  TestModel model;
+  model.shards[0]["a.weight"] = random_tensor(StoredType::bf16, {64, 64}, 1);
+  model.write(folder.path());
+  const auto one = [&](const char* file, const char* name, const testing::TestTensor& tensor) {
+    write_safetensors(folder / file, {{name, tensor}});
+  };
+  one("copy.safetensors", "a.weight", random_tensor(StoredType::bf16, {64, 64}, 1));
+  one("ema.safetensors", "a.weight", random_tensor(StoredType::bf16, {64, 64}, 2));
+  one("half.safetensors", "a.weight", random_tensor(StoredType::f16, {64, 64}, 1));
+  one("draft.safetensors", "a.weight", random_tensor(StoredType::bf16, {8, 64}, 1));
+  one("consolidated.safetensors", "wq", random_tensor(StoredType::bf16, {64, 64}, 1));
+  const ModelFolder opened = take(open_model_folder(folder.path()));
+  std::map<std::string, std::string> reasons;
+  for (const LeftOutFile& file : opened.left_out_files) reasons[file.path.string()] = file.reason;
+  EXPECT_EQ(
+      reasons,
+      (std::map<std::string, std::string>{
+          {"consolidated.safetensors", "the same weights under the names of Mistral's format"},
+          {"copy.safetensors", "its tensors are in the model already"},
+          {"ema.safetensors",
+           "the model's tensors with other values: an average of the weights (EMA), or "
+           "another version of the model"},
+          {"half.safetensors", "the model's tensors in another element type"}}));
+  ASSERT_EQ(opened.strays.size(), 1u);
+  EXPECT_EQ(opened.strays[0].name, "draft.safetensors");
+  // Called so, but something else by its size.
+  one("consolidated.safetensors", "wq", random_tensor(StoredType::bf16, {8, 64}, 1));
+  EXPECT_EQ(take(open_model_folder(folder.path())).strays.size(), 2u);
+}
+
 }  // namespace
 }  // namespace microscale

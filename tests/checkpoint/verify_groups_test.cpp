@@ -84,11 +84,11 @@ TEST(VerifyGroups, all_experts_must_be_there) {
   remove_module(model, experts + "2.down_proj");
   EXPECT_EQ(
       findings_of(model),
-      Texts{
-          "error experts-missing | 'model.layers.3.mlp.experts': of 4 experts with 3 weights each, "
-          "4 "
-          "weights are missing, first 'model.layers.3.mlp.experts.1.down_proj'; convert the model "
-          "again"});
+      Texts{"error experts-missing | of 4 experts with 3 weights each, "
+            "4 "
+            "weights are missing, first 'model.layers.3.mlp.experts.1.down_proj'; download or "
+            "convert "
+            "the model again"});
 }
 
 TEST(VerifyGroups, as_many_experts_as_the_config_promises_must_be_there) {
@@ -97,11 +97,11 @@ TEST(VerifyGroups, as_many_experts_as_the_config_promises_must_be_there) {
       with_quantization_config(R"({"text_config": {"num_experts": 3}})", Format::nvfp4, {}).value();
   EXPECT_EQ(
       findings_of(model),
-      Texts{
-          "error experts-missing | 'model.layers.3.mlp.experts': of 3 experts with 3 weights each, "
-          "3 "
-          "weights are missing, first 'model.layers.3.mlp.experts.2.down_proj'; convert the model "
-          "again"});
+      Texts{"error experts-missing | of 3 experts with 3 weights each, "
+            "3 "
+            "weights are missing, first 'model.layers.3.mlp.experts.2.down_proj'; download or "
+            "convert "
+            "the model again"});
 }
 
 TEST(VerifyGroups, a_hole_of_any_size_costs_no_time) {

@@ -78,7 +78,7 @@ TEST(VerifyPlan, experts_that_are_missing_are_missed_before_the_work) {
   }
   const TemporaryFolder folder;
   model.write(folder / "in");
-  expect_error(ErrorCode::bad_input, "of 3 experts with 1 weights each, 1 weights are missing",
+  expect_error(ErrorCode::bad_input, "of 3 experts with 1 weights each, 1 weight is missing",
                [&] { plan_quantize_model(options_for(folder, Format::mxfp4)); });
 }
 

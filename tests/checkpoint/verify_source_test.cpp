@@ -171,5 +171,65 @@ TEST(VerifySourceExperts, fused_experts_are_found_one_by_one) {
   EXPECT_EQ(verified.source->tensors.size(), 6u);
 }
 
+// What no rounding does: each is an error, with its cause.
+TEST_F(VerifySource, values_beyond_what_the_format_costs_are_errors_that_name_the_cause) {
+  const std::string codes = attention + "o_proj.weight_packed",
+                    weight = attention + "o_proj.weight";
+  const auto found = [&](Format format, auto&& damage) {
+    make(format, format == Format::nvfp4 ? ScaleRule::search : ScaleRule::floor);
+    damage();
+    std::string text;
+    for (const Finding& finding : report().findings) {
+      if (finding.severity == Severity::error)
+        text += finding.rule + " | " + finding.message + "\n";
+    }
+    std::filesystem::remove_all(folder_ / "in");
+    std::filesystem::remove_all(folder_ / "out");
+    return text;
+  };
+  const auto bytewise = [&](auto&& make_byte) {
+    return [this, codes, make_byte] {
+      change(codes, [&](std::string& bytes) {
+        for (char& byte : bytes) byte = make_byte(static_cast<unsigned char>(byte));
+      });
+    };
+  };
+  for (const Format format : {Format::nvfp4, Format::mxfp4}) {
+    EXPECT_NE(found(format, bytewise([](int) { return '\0'; })).find("all of them are 0"),
+              std::string::npos);
+    EXPECT_NE(found(format, bytewise([](int b) { return static_cast<char>(b ^ 0x88); }))
+                  .find("times those of the original: their signs are turned"),
+              std::string::npos);
+    EXPECT_NE(found(format, bytewise([](int b) { return static_cast<char>(b << 4 | b >> 4); }))
+                  .find("source-error | model.safetensors: '" + weight + "': its relative MSE is "),
+              std::string::npos);
+    EXPECT_NE(found(format, bytewise([](int b) { return static_cast<char>(b << 4 | b >> 4); }))
+                  .find("the two codes of each byte are swapped"),
+              std::string::npos);
+    EXPECT_NE(found(format, bytewise([](int b) { return static_cast<char>(b * 7 & 0x77); }))
+                  .find("these are other weights, or they are damaged"),
+              std::string::npos);
+    // Rows turned round: 64 bytes of codes a row, with the scales of each.
+    const auto turn = [&] {
+      for (const char* part : {".weight_packed", ".weight_scale"}) {
+        change(attention + "o_proj" + part, [](std::string& bytes) {
+          const std::size_t row = bytes.size() / 128;
+          std::string turned;
+          for (std::size_t at = bytes.size(); at > 0; at -= row)
+            turned += bytes.substr(at - row, row);
+          bytes = turned;
+        });
+      }
+    };
+    EXPECT_NE(found(format, turn).find("its rows are in another order: row 0 is row 127 of the"),
+              std::string::npos);
+  }
+}
+
+TEST_F(VerifySource, a_coarse_rule_that_is_known_is_no_error) {
+  make(Format::mxfp4, ScaleRule::amax_ceil);
+  EXPECT_EQ(report().errors(), 0);
+}
+
 }  // namespace
 }  // namespace microscale

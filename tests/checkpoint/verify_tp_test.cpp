@@ -13,8 +13,8 @@ using testing::Texts;
 using Json = nlohmann::ordered_json;
 
 struct Answer {
-  Texts findings;
-  std::vector<int> works;
+  Texts findings, tiles;
+  std::vector<int> works, unpadded;
   int largest = 0;
   std::vector<std::string> unknown;
 };
@@ -27,9 +27,11 @@ Answer answer_of(const SmallModel& model, int degree) {
   const VerifyReport report = verify_checkpoint(folder.path(), options);
   Answer answer;
   for (const Finding& finding : report.findings) {
-    answer.findings.push_back(finding.rule + " | " + finding.message);
+    Texts& texts = finding.rule == "tp-tile" ? answer.tiles : answer.findings;
+    texts.push_back(finding.rule + " | " + finding.message);
   }
   answer.works = report.parallel->works;
+  answer.unpadded = report.parallel->unpadded;
   answer.largest = report.parallel->largest;
   answer.unknown = report.parallel->unknown;
   return answer;
@@ -48,6 +50,7 @@ TEST(VerifyTp, rows_are_cut_anywhere_and_columns_between_blocks) {
   // 64 x 64 everywhere: o_proj is not there, down_proj has 4 blocks of 16 or 2 of 32.
   const Answer nvfp4 = answer_of(testing::small_llama(Format::nvfp4), 4);
   EXPECT_EQ(nvfp4.findings, Texts());
+  EXPECT_EQ(nvfp4.tiles.size(), 5u);  // 16 rows a part, of 64
   EXPECT_EQ(nvfp4.works, (std::vector<int>{1, 2, 4}));
   const Answer mxfp4 = answer_of(testing::small_llama(Format::mxfp4), 4);
   EXPECT_EQ(
@@ -87,6 +90,19 @@ TEST(VerifyTp, is_not_asked_by_itself) {
   const TemporaryFolder folder;
   testing::small_llama(Format::mxfp4).write(folder.path());
   EXPECT_FALSE(verify_checkpoint(folder.path()).parallel.has_value());
+}
+
+TEST(VerifyTp, parts_that_kernels_pad_are_a_warning) {
+  SmallModel model;
+  model.add_quantized("model.layers.0.mlp.down_proj", Format::nvfp4, 64, 256,
+                      testing::gaussian(64 * 256, 3));
+  const Answer four = answer_of(model, 4);
+  EXPECT_EQ(four.works.size(), 5u);  // 1, 2, 4, 8, 16
+  EXPECT_EQ(four.unpadded, (std::vector<int>{1, 2}));
+  EXPECT_EQ(four.tiles,
+            Texts{"tp-tile | model.safetensors: 'model.layers.0.mlp.down_proj': cut into 4 "
+                  "it has 64 columns a part, which is no multiple of 128: kernels with tiles "
+                  "of that size (Marlin's, among others) pad the part, or refuse it"});
 }
 
 }  // namespace

@@ -31,11 +31,13 @@ TEST_F(WeightScanTest, keeps_the_largest_magnitude_of_each_group) {
 }
 
 TEST_F(WeightScanTest, reports_the_first_bad_element_whatever_comes_first) {
-  const WeightScan::Place places[] = {
-      {1, 0, 3, 2, false}, {0, 1, 5, 7, true}, {0, 1, 5, 8, false}, {0, 1, 6, 0, false}};
+  const WeightScan::Place places[] = {{1, 0, 3, 2, WeightScan::Bad::infinite},
+                                      {0, 1, 5, 7, WeightScan::Bad::nan},
+                                      {0, 1, 5, 8, WeightScan::Bad::huge},
+                                      {0, 1, 6, 0, WeightScan::Bad::infinite}};
   for (int first = 0; first < 4; ++first) {
     WeightScan scan(plan);
-    for (int i = 0; i < 4; ++i) scan.add_non_finite(places[(first + i) % 4]);
+    for (int i = 0; i < 4; ++i) scan.add_bad(places[(first + i) % 4]);
     const std::string tensor = plan.tensors[plan.shards[0].matrices[1].tensor].entry->name;
     EXPECT_TRUE(fails_with(scan.result(), "tensor '" + tensor + "'"));
     EXPECT_TRUE(fails_with(scan.result(), "is NaN at [5, 7]"));

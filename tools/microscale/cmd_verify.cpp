@@ -72,6 +72,7 @@ Json to_json(const VerifyReport& report, const std::string& path) {
     document["tensor_parallel"] = {{"degree", parallel->degree},
                                    {"largest", parallel->largest},
                                    {"works", parallel->works},
+                                   {"unpadded", parallel->unpadded},
                                    {"unknown_role", parallel->unknown}};
   }
   if (report.source) document["source"] = to_json(*report.source);
@@ -91,9 +92,10 @@ Json to_json(const VerifyReport& report, const std::string& path) {
 std::string parallel_text(const ParallelAnswer& answer, Console& console) {
   std::string text = fmt::format(
       "tensor parallel over {}: {}; degrees that leave blocks and heads "
-      "whole: {}\n",
+      "whole: {}; of these the parts of {} fit kernels with tiles of 64 rows and 128 columns\n",
       answer.degree, answer.largest == answer.degree ? "fits" : "does not fit",
-      fmt::join(answer.works, ", "));
+      fmt::join(answer.works, ", "),
+      answer.unpadded.empty() ? "none" : fmt::format("{}", fmt::join(answer.unpadded, ", ")));
   if (answer.unknown.empty()) return text;
   return text + fmt::format("not judged, as their role is not known: {}, first {}\n",
                             plural(static_cast<std::int64_t>(answer.unknown.size()), "module"),

@@ -69,6 +69,8 @@ void add_quantize(CLI::App& app, Words& words) {
                "Leave these as they are, beyond the default; may be repeated");
   add(command, "--experts", words.experts, "ORDER",
       "Gate and up of fused experts, where the model does not tell: interleaved or halves");
+  command.add_flag("--allow-incomplete", words.allow_incomplete,
+                   "Quantize what is there of a model that lacks layers, experts or partners");
   add(command, "--container", words.container, "CONTAINER",
       "How layers are written: compressed-tensors or modelopt [compressed-tensors]");
   add(command, "--activations", words.activations, "ACTIVATIONS",

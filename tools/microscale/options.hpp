@@ -23,7 +23,7 @@ struct Words {
   std::vector<std::string> include, ignore, use, values;
   LaunchWords launch;
   bool engines = false, resume = false, dry_run = false, compare = false, json = false,
-       allow_nan = false;
+       allow_nan = false, allow_incomplete = false;
   MmaWords mma;
   OccupancyWords occupancy;
   BenchWords bench;

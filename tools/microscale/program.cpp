@@ -126,6 +126,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     options.numerics = numerics_from(words.numeric, options.format);
     options.include = words.include;
     options.ignore = words.ignore;
+    options.allow_incomplete = words.allow_incomplete;
     if (!words.experts.empty()) options.experts = expert_order_from(words.experts);
     if (!words.activations.empty()) options.activations = activations_from(words.activations);
     if (!words.container.empty()) options.container = container_from(words.container);

@@ -638,17 +638,18 @@ class RepairReport:
 
     def __repr__(self) -> str: ...
 
-def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
+def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
     """What quantize_model would do; reads headers only."""
 
-def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
+def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
     """
     Converts a Hugging Face model folder, or one .safetensors file, to the folder `target`.
 
     format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular
     expression. importance: a safetensors file of E[x^2] per input column. max_memory: bytes to
     stay under. experts: 'interleaved' or 'halves', the order of gate and up in stacked experts
-    where neither config.json nor the tensors tell. activations: 'dynamic' tells engines to
+    where neither config.json nor the tensors tell. allow_incomplete: takes a model that lacks
+    layers, experts or partners of layers. activations: 'dynamic' tells engines to
     quantize the inputs of mxfp4 and mxfp8 layers too. input_scales: JSON or safetensors with
     the largest magnitude of each layer's input, for nvfp4. use: pairs of a pattern and a format
     (also fp8: a scale for each row) for layers that get another. container: or 'modelopt'. gpus: numbers of GPUs to quantize on, with the same bytes. resume: goes on where
