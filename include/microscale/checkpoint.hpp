@@ -71,7 +71,7 @@ std::string_view to_string(Container container);  ///< "compressed-tensors", "mo
 std::optional<Container> parse_container(std::string_view name);
 
 struct QuantizeModelOptions {
-  std::filesystem::path input;   ///< model folder, or one .safetensors file
+  std::filesystem::path input;   ///< model folder, or one .safetensors or GGUF file
   std::filesystem::path output;  ///< folder to be made; must be neither the input nor inside it
   Container container = Container::compressed_tensors;
   Format format = Format::nvfp4;
@@ -123,7 +123,7 @@ ConversionPlan quantize_model(const QuantizeModelOptions& options,
                               const ProgressCallback& progress = {});
 
 struct DequantizeModelOptions {
-  std::filesystem::path input;   ///< quantized model folder, or one .safetensors file
+  std::filesystem::path input;   ///< quantized model folder, or one .safetensors or GGUF file
   std::filesystem::path output;  ///< folder to be made; must be neither the input nor inside it
   DType dtype = DType::bf16;     ///< of the weights written
   int threads = 0;               ///< 0: all cores

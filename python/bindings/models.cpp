@@ -236,7 +236,8 @@ void bind_models(nb::module_& module) {
       MODEL_ARGUMENTS, nb::arg("progress") = nb::none(),
       nb::sig("def quantize_model" MODEL_SIGNATURE
               ", progress: Progress = None) -> ConversionPlan"),
-      "Converts a Hugging Face model folder, or one .safetensors file, to the folder `target`.\n\n"
+      "Converts a Hugging Face model folder, or one .safetensors or GGUF file, to the folder "
+      "`target`.\n\n"
       "format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular\n"
       "expression. importance: a safetensors file of E[x^2] per input column. max_memory: bytes "
       "to\n"

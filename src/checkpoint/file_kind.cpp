@@ -174,9 +174,10 @@ std::string explain_kind(FileKind kind, Bytes start) {
     case FileKind::zip:
       return "is a zip archive; unpack it and name what is inside";
     case FileKind::gguf:
+      return "is a GGUF file of llama.cpp; name it by itself, under a name that ends in .gguf";
     case FileKind::ggml:
-      return "is a GGUF or GGML file of llama.cpp, which is not read; start from the model's "
-             ".safetensors files, from which it was made";
+      return "is a GGML file of llama.cpp from before GGUF, which is not read; start from the "
+             "model's .safetensors files, from which it was made";
     case FileKind::onnx:
       return "is an ONNX model, which is not read; start from the model's .safetensors files";
     case FileKind::hdf5:
@@ -194,6 +195,11 @@ std::string explain_kind(FileKind kind, Bytes start) {
       return fmt::format("is text, not weights ({}); download it again", quoted);
   }
   return "";
+}
+
+FileKind kind_of_file(const std::filesystem::path& path) {
+  const auto start = start_of(path);
+  return start ? kind_of_bytes(*start) : FileKind::unknown;
 }
 
 std::string explain_file(const std::filesystem::path& path) {

@@ -44,7 +44,10 @@ FileKind kind_of_bytes(std::string_view start);
 /// `unknown`. `start` is quoted where it is a server's answer. No quotes around a name, no period.
 std::string explain_kind(FileKind kind, std::string_view start);
 
-/// The same for a file; empty also where it cannot be read.
+/// Of a file; `unknown` also where it cannot be read.
+FileKind kind_of_file(const std::filesystem::path& path);
+
+/// As explain_kind, for a file; empty also where it cannot be read.
 std::string explain_file(const std::filesystem::path& path);
 
 /// Only what a download puts in place of any file, be it weights or not: a Git LFS pointer, a page

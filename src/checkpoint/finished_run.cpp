@@ -90,6 +90,9 @@ class FinishedFolder {
       if (!copied) return copied.failure();
       run_.mended.push_back(name.string());
     }
+    for (const MadeFile& file : plan_.model.made_files) {
+      if (Status made = write_if_missing(file.name, file.text); !made) return made;
+    }
     if (!plan_.index_text.empty()) {
       if (Status index = write_if_missing(plan_.model.index_name, plan_.index_text); !index) {
         return index;

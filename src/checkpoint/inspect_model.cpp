@@ -18,7 +18,8 @@ TensorSummary summarize(const QuantizedFolder& folder, const LogicalTensor& tens
   summary.shape = tensor.shape;
   summary.elements = tensor.elements();
   summary.bytes = tensor.bytes();
-  summary.file = folder.file_of(tensor.main_part());
+  const ModelShard& shard = folder.model.shards[tensor.main_part().shard];
+  summary.file = shard.file.path().filename().string();
   summary.format = tensor.coding_name();
   summary.quantized = tensor.coded();
   const auto coding = tensor.blocks();
@@ -84,6 +85,7 @@ ModelSummary summarize_model(const QuantizedFolder& folder) {
   for (const Gap& gap : find_gaps(folder.model)) {
     summary.notes.push_back("not complete: " + gap.message);
   }
+  summary.metadata = folder.model.gguf_metadata;
   for (const Finding& finding : folder.unusable) summary.notes.push_back(finding.message);
   for (const LogicalTensor& tensor : folder.tensors) {
     summary.tensors.push_back(summarize(folder, tensor));

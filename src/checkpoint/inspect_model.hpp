@@ -25,8 +25,9 @@ struct TensorSummary {
 };
 
 struct ModelSummary {
-  std::vector<TensorSummary> tensors;  // by name
-  std::vector<std::string> notes;      // oddities, one sentence each
+  std::vector<TensorSummary> tensors;                         // by name
+  std::vector<std::string> notes;                             // oddities, one sentence each
+  std::vector<std::pair<std::string, std::string>> metadata;  // of a GGUF file, cut short
   std::size_t files = 0;
   std::uint64_t bytes = 0;
   std::int64_t elements = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "checkpoint/config_json.hpp"
+#include "checkpoint/containers/gguf_model.hpp"
 #include "checkpoint/file_kind.hpp"
 #include "checkpoint/folder_files.hpp"
 #include "checkpoint/json.hpp"
@@ -203,6 +204,12 @@ std::uint64_t ModelFolder::tensor_bytes() const {
   return bytes;
 }
 
+std::uint64_t ModelFolder::made_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const MadeFile& file : made_files) bytes += file.text.size();
+  return bytes;
+}
+
 std::vector<std::string> ModelFolder::sentences() const {
   std::vector<std::string> all = remarks;
   all.insert(all.end(), notices.begin(), notices.end());
@@ -219,6 +226,7 @@ std::vector<std::string> ModelFolder::sentences() const {
 Result<ModelFolder> open_model_folder(const fs::path& path) {
   auto place = find_model(path);
   if (!place) return place.failure();
+  if (place.value().is_gguf) return open_gguf_model(path);
   ModelFolder model;
   model.opened = path;
   model.root = place.value().root;

@@ -202,10 +202,15 @@ Result<ModelPlace> find_model(const fs::path& path) {
     place.index = name;
     return place;
   }
+  if (kind_of_file(path) == FileKind::gguf) {
+    place.file = name;
+    place.is_gguf = true;
+    return place;
+  }
   const std::string what = name.ends_with(".json") ? "" : explain_file(path);
   if (!what.empty()) return bad(fmt::format("'{}' {}", path.string(), what));
-  return bad(
-      fmt::format("'{}' is no .safetensors file; name one, or a model folder", path.string()));
+  return bad(fmt::format("'{}' is no .safetensors or GGUF file; name one, or a model folder",
+                         path.string()));
 }
 
 Failure explain_no_weights(const fs::path& root, const FolderFiles& files) {

@@ -13,14 +13,15 @@ namespace microscale {
 
 struct ModelPlace {
   std::filesystem::path root;        // the folder; of a single file, the folder that holds it
-  std::string file;                  // the one .safetensors file that was named; empty: all
+  std::string file;                  // the one file that was named; empty: all
   std::string index;                 // the index that was named; empty: none
+  bool is_gguf = false;              // the file is a GGUF file of llama.cpp
   std::vector<std::string> remarks;  // "'X' is a cache: snapshot abc (refs/main) is read"
 };
 
 /// A folder; a cache folder of the Hub ("models--X--Y": the snapshot of refs/main, or the only one;
-/// also a folder with one such folder); a .safetensors file; an index. Anything else is a failure
-/// that says what it is.
+/// also a folder with one such folder); a .safetensors or GGUF file; an index. Anything else is a
+/// failure that says what it is.
 Result<ModelPlace> find_model(const std::filesystem::path& path);
 
 /// Why a folder without .safetensors files is no model, in one sentence with the command that

@@ -231,7 +231,7 @@ Status add_totals(ModelPlan& plan, const QuantizeModelOptions& options) {
     summary.bytes_before += tensor.bytes_before;
     summary.bytes_after += tensor.bytes_after;
   }
-  std::uint64_t needed = plan.config_text.size() + plan.index_text.size();
+  std::uint64_t needed = plan.config_text.size() + plan.index_text.size() + plan.model.made_bytes();
   for (const auto& [name, text] : plan.other_texts) needed += text.size();
   for (const ShardPlan& shard : plan.shards) needed += shard.layout.file_size;
   const auto manifest = manifest_size(plan, options);

@@ -66,6 +66,7 @@ std::vector<fs::path> files_of(const ModelPlan& plan) {
   for (const ModelShard& shard : plan.model.shards) names.emplace_back(shard.name);
   if (!plan.model.index_name.empty()) names.emplace_back(plan.model.index_name);
   for (const auto& [name, text] : plan.other_texts) names.emplace_back(name);
+  for (const MadeFile& file : plan.model.made_files) names.emplace_back(file.name);
   names.emplace_back("config.json");
   return names;
 }
@@ -81,6 +82,7 @@ Result<const char*> report_obstacle(const ModelPlan& plan, const QuantizeModelOp
   // Files of the input may be links to elsewhere, as in a Hugging Face cache.
   std::vector<fs::path> read;
   for (const fs::path& name : files_of(plan)) read.push_back(plan.model.root / name);
+  for (const ModelShard& shard : plan.model.shards) read.push_back(shard.file.path());
   if (!options.importance.empty()) read.push_back(options.importance);
   if (!options.input_scales.empty()) read.push_back(options.input_scales);
   for (const fs::path& path : read) {

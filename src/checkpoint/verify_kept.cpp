@@ -37,6 +37,7 @@ class KeptCheck {
 
   /// `described`: how the model is quantized is known, or it is dense.
   void run(bool described) {
+    if (folder_.model.is_gguf) return;  // llama.cpp quantizes embeddings too
     for (const QuantizedModule& module : folder_.modules) {
       check(module.name, *module.codes, {module.rows, module.cols});
     }

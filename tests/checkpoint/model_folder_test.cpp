@@ -118,7 +118,8 @@ TEST(OpenModelFolder, opens_one_file_by_itself) {
   EXPECT_EQ(model.config_text, "{\"architectures\": []}\n");
   write_file(folder / "config.json", "{\"name\": \"of something else\"}");
   EXPECT_EQ(take(open_model_folder(folder / "s-2.safetensors")).config_text, std::nullopt);
-  EXPECT_TRUE(fails_with(open_model_folder(folder / "config.json"), "is no .safetensors file"));
+  EXPECT_TRUE(
+      fails_with(open_model_folder(folder / "config.json"), "is no .safetensors or GGUF file"));
 }
 
 TEST(OpenModelFolder, says_that_a_numbered_shard_is_not_a_whole_model) {

@@ -58,12 +58,16 @@ TEST(FindModel, leaves_a_model_folder_with_snapshots_of_its_own_alone) {
 TEST(FindModel, names_one_file_for_what_it_is) {
   TemporaryFolder folder;
   write_file(folder / "m.gguf", "GGUF");
-  EXPECT_TRUE(fails_with(find_model(folder / "m.gguf"), "m.gguf' is a GGUF or GGML file"));
+  const auto gguf = find_model(folder / "m.gguf");
+  ASSERT_TRUE(testing::succeeds(gguf));
+  EXPECT_TRUE(gguf.value().is_gguf);
+  EXPECT_EQ(gguf.value().file, "m.gguf");
   write_file(folder / "pytorch_model.bin", std::string("\x80\x02}q", 4));
   EXPECT_TRUE(
       fails_with(find_model(folder / "pytorch_model.bin"), "is a PyTorch pickle; write it"));
   write_file(folder / "notes.json", "{}");
-  EXPECT_TRUE(fails_with(find_model(folder / "notes.json"), "is no .safetensors file; name one"));
+  EXPECT_TRUE(
+      fails_with(find_model(folder / "notes.json"), "is no .safetensors or GGUF file; name one"));
   write_file(folder / "x.safetensors.index.json", "{}");
   EXPECT_EQ(take(find_model(folder / "x.safetensors.index.json")).index,
             "x.safetensors.index.json");

@@ -286,7 +286,8 @@ TEST(ReadSafetensorsHeader, a_file_cut_at_any_byte_or_too_long_is_refused) {
   }
   EXPECT_TRUE(fails_with(read_first(""), "is empty; download it again"));
   EXPECT_TRUE(fails_with(read_first(whole.substr(0, 7)), "too few for the 8"));
-  EXPECT_TRUE(fails_with(read_first("GGUF"), "m.safetensors' is a GGUF or GGML file"));
+  EXPECT_TRUE(fails_with(read_first("GGUF"),
+                         "m.safetensors' is a GGUF file of llama.cpp; name it by itself"));
   EXPECT_TRUE(fails_with(read_first(whole.substr(0, 20)), "but the file has only 20 bytes"));
   EXPECT_TRUE(fails_with(read_first(whole + "8"), "1 bytes after its last tensor"));
 }

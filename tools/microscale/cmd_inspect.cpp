@@ -54,10 +54,19 @@ Json to_json(const ModelSummary& summary) {
   document["quantized_bytes"] = summary.quantized_bytes;
   document["quantized_elements"] = summary.quantized_elements;
   document["notes"] = summary.notes;
+  if (!summary.metadata.empty()) document["metadata"] = Json::object();
+  for (const auto& [key, value] : summary.metadata) document["metadata"].push_back({key, value});
   document["tensors"] = Json::array();
   for (const TensorSummary& tensor : summary.tensors)
     document["tensors"].push_back(to_json(tensor));
   return document;
+}
+
+std::string metadata_text(const ModelSummary& summary, const Console& console) {
+  if (summary.metadata.empty()) return "";
+  Table table({{"metadata", Align::left}, {"value", Align::left, true}});
+  for (const auto& [key, value] : summary.metadata) table.add_row({key, value});
+  return table.text(console.out) + "\n";
 }
 
 void print_text(const ModelSummary& summary, Console& console) {
@@ -71,7 +80,7 @@ void print_text(const ModelSummary& summary, Console& console) {
     table.add_row({tensor.name, tensor.format, format_shape(tensor.shape),
                    format_bytes(tensor.bytes), global_scale_text(tensor)});
   }
-  std::string text = table.text(console.out);
+  std::string text = metadata_text(summary, console) + table.text(console.out);
   text += fmt::format("{} tensors in {} {}: {}, {} elements, {:.2f} bits each\n",
                       summary.tensors.size(), summary.files, summary.files == 1 ? "file" : "files",
                       format_bytes(summary.bytes),

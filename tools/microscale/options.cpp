@@ -52,7 +52,7 @@ void add_quantize(CLI::App& app, Words& words) {
   CLI::App& command =
       add_command(app, words, "quantize", "Make a model folder smaller",
                   "microscale quantize Llama-3-8B -o Llama-3-8B-nvfp4 --format nvfp4");
-  add(command, "MODEL", words.input, "PATH", "Model folder or .safetensors file")->required();
+  add(command, "MODEL", words.input, "PATH", "Model folder, .safetensors or GGUF file")->required();
   add(command, "-o,--output", words.output, "DIR", "Folder to write; made if absent")->required();
   add(command, "--format", words.numeric.format, "FORMAT",
       "What to quantize to: nvfp4, mxfp4 or mxfp8")
@@ -103,7 +103,7 @@ void add_others(CLI::App& app, Words& words) {
 
   CLI::App& inspect = add_command(app, words, "inspect", "Show formats, shapes and histograms",
                                   "microscale inspect Llama-3-8B-nvfp4 model.layers.0.mlp.up_proj");
-  add(inspect, "PATH", words.input, "PATH", "Model folder or .safetensors file")->required();
+  add(inspect, "PATH", words.input, "PATH", "Model folder, .safetensors or GGUF file")->required();
   add(inspect, "TENSOR", words.tensor, "NAME", "One tensor in detail");
   inspect.add_flag("--engines", words.engines, "Which engine runs it on which processor, and how");
 

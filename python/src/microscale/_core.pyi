@@ -643,7 +643,7 @@ def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLik
 
 def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
     """
-    Converts a Hugging Face model folder, or one .safetensors file, to the folder `target`.
+    Converts a Hugging Face model folder, or one .safetensors or GGUF file, to the folder `target`.
 
     format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular
     expression. importance: a safetensors file of E[x^2] per input column. max_memory: bytes to

@@ -54,6 +54,7 @@ class ContainerScan {
 void find_stored_weights(ContainerScan& scan);
 
 /// The containers: each adds the weights that it finds whole, and reports those that are not.
+void find_gguf_weights(ContainerScan& scan);
 void find_comfyui_weights(ContainerScan& scan);
 void find_gpt_oss_weights(ContainerScan& scan);
 void find_deepseek_v4_weights(ContainerScan& scan);

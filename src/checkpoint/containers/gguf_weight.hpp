@@ -1,0 +1,24 @@
+// Tensors of a GGUF file whose bytes are not those of the dense tensor.
+#pragma once
+
+#include <vector>
+
+#include "checkpoint/containers/gguf_plan.hpp"
+#include "checkpoint/containers/stored_weight.hpp"
+
+namespace microscale {
+
+class GgufWeight final : public StoredWeight {
+ public:
+  /// `source` has a decoder; `codes` is its tensor in a model made of the file (gguf_model.hpp).
+  GgufWeight(GgufSource source, const ModelTensor& codes, const InputFile& file);
+
+  Status decode(std::int64_t first, std::int64_t count, std::span<std::uint8_t> out) const override;
+  void will_need(std::int64_t first, std::int64_t count) const override;
+
+ private:
+  GgufSource source_;
+  const InputFile* file_;
+};
+
+}  // namespace microscale
