@@ -74,9 +74,8 @@ bool stays(const QuantizedFolder& folder, std::size_t shard, const Dropped& drop
   return folder.model.shards[shard].side &&
          std::none_of(folder.tensors.begin(), folder.tensors.end(),
                       [&](const LogicalTensor& tensor) {
-                        return tensor.module
-                                   ? tensor.module->codes->shard == shard
-                                   : tensor.stored->shard == shard && dropped.contains(tensor.name);
+                        if (tensor.main_part().shard != shard) return false;
+                        return tensor.coded() || dropped.contains(tensor.name);
                       });
 }
 

@@ -172,6 +172,20 @@ TEST(CodedInput, is_expanded_by_dequantize) {
             std::string::npos);
 }
 
+TEST(CodedInput, is_expanded_beside_a_file_of_dense_weights_that_stays_as_it_is) {
+  TemporaryFolder place;
+  const CodedModel coded = testing::fp8_llama();
+  coded.model.write(place / "in");
+  const auto norm = testing::random_tensor(StoredType::bf16, {64}, 9);
+  testing::write_safetensors(place / "in/mtp.safetensors", {{"mtp.norm.weight", norm}});
+  dequantize_model(dense_options(place / "in", place / "f32", DType::f32));
+  EXPECT_EQ(testing::read_file(place / "f32/mtp.safetensors"),
+            testing::read_file(place / "in/mtp.safetensors"));
+  const auto dense = testing::read_tensors(place / "f32");
+  for (const auto& [name, values] : coded.values)
+    EXPECT_EQ(dense.at(name), testing::tensor_of(StoredType::f32, dense.at(name).shape, values));
+}
+
 TEST(CodedInput, with_nan_or_infinite_values_is_refused) {
   CodedModel coded = testing::fp8_llama();
   coded.model.at("model.layers.0.mlp.up_proj.weight_scale_inv").bytes[3] = 0x7F;
