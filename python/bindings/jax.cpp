@@ -27,13 +27,16 @@ struct Place {
 
   void give_workspace(std::int64_t bytes) {
     if (bytes == 0) return;
+    // XLA promises 16 bytes of alignment and refuses to be asked for more.
+    constexpr std::int64_t given = 16, wanted = 256;
     const std::optional<void*> memory_of_call =
-        scratch->Allocate(static_cast<std::size_t>(bytes), 256);
+        scratch->Allocate(static_cast<std::size_t>(bytes + wanted - given), given);
     if (!memory_of_call)
       throw Error(ErrorCode::out_of_memory,
                   fmt::format("workspace: XLA has no {} bytes of scratch memory", bytes));
-    context.workspace = {static_cast<std::uint8_t*>(*memory_of_call),
-                         static_cast<std::size_t>(bytes)};
+    const auto begin = reinterpret_cast<std::uintptr_t>(*memory_of_call);
+    const std::uintptr_t aligned = (begin + wanted - 1) / wanted * wanted;
+    context.workspace = {reinterpret_cast<std::uint8_t*>(aligned), static_cast<std::size_t>(bytes)};
   }
 };
 
@@ -181,22 +184,27 @@ nb::object capsule(XLA_FFI_Handler* handler) {
       PyCapsule_New(reinterpret_cast<void*>(handler), "xla._CUSTOM_CALL_TARGET", nullptr));
 }
 
+// On a GPU what needs scratch memory is not recorded into XLA's command buffers (CUDA graphs): it
+// is given for one call and would be another's when the graph runs again.
+constexpr std::initializer_list<ffi::Traits> recorded = {ffi::Traits::kCmdBufferCompatible};
+constexpr std::initializer_list<ffi::Traits> not_recorded = {};
+
 // A macro, because each handler is a function of its own.
-#define MICROSCALE_HANDLERS(name, run, arguments)                                                  \
+#define MICROSCALE_HANDLERS(name, run, device_traits, arguments)                                   \
   {                                                                                                \
     XLA_FFI_DEFINE_HANDLER(host, on_host<run>, ffi::Ffi::Bind() arguments,                         \
                            {ffi::Traits::kCmdBufferCompatible});                                   \
     XLA_FFI_DEFINE_HANDLER(                                                                        \
         device, on_device<run>,                                                                    \
         ffi::Ffi::Bind().Ctx<ffi::PlatformStream<void*>>().Ctx<ffi::ScratchAllocator>() arguments, \
-        {ffi::Traits::kCmdBufferCompatible});                                                      \
+        device_traits);                                                                            \
     made[name] = nb::make_tuple(capsule(host), capsule(device));                                   \
   }
 
 nb::object handlers() {
   nb::dict made;
   using Buffer = ffi::AnyBuffer;
-  MICROSCALE_HANDLERS("quantize", run_quantize,
+  MICROSCALE_HANDLERS("quantize", run_quantize, recorded,
                       .Arg<Buffer>()
                           .RemainingArgs()
                           .Ret<Buffer>()
@@ -205,16 +213,16 @@ nb::object handlers() {
                           .Attr<std::string_view>("format")
                           .Attr<std::string_view>("scale_rule"))
   MICROSCALE_HANDLERS(
-      "dequantize", run_dequantize,
+      "dequantize", run_dequantize, recorded,
       .Arg<Buffer>().Arg<Buffer>().RemainingArgs().Ret<Buffer>().Attr<std::string_view>("format"))
-  MICROSCALE_HANDLERS("matmul", run_matmul,
+  MICROSCALE_HANDLERS("matmul", run_matmul, not_recorded,
                       .Arg<Buffer>()
                           .Arg<Buffer>()
                           .Arg<Buffer>()
                           .RemainingArgs()
                           .Ret<Buffer>()
                           .Attr<std::string_view>("format"))
-  MICROSCALE_HANDLERS("attention", run_attention,
+  MICROSCALE_HANDLERS("attention", run_attention, not_recorded,
                       .Arg<Buffer>()
                           .Arg<Buffer>()
                           .Arg<Buffer>()

@@ -146,7 +146,7 @@ TEST_F(InputScales, a_layer_without_a_number_is_named) {
   EXPECT_TRUE(fails_with(settled("{}", {"a"}), "have no number (it has none at all) for 'a'"));
   EXPECT_TRUE(fails_with(settled(R"({"a": 0})", {"a"}), "say 0 for 'a'"));
   EXPECT_TRUE(fails_with(settled(R"({"a": 1e-41})", {"a"}), "beyond any scale, for 'a'"));
-  EXPECT_TRUE(fails_with(settled(R"({"a": 1e300})", {"a"}), "'a' is not finite"));
+  EXPECT_TRUE(fails_with(settled(R"({"a": 1e300})", {"a"}), "'a' is no finite number"));
 }
 
 // All the way: what is written, at any thread count, and that verify and a resumed run know it.

@@ -116,8 +116,10 @@ TEST(VerifyKvCache, a_layer_without_scales_among_others_is_named) {
   SmallModel model = with_cache();
   add_scale(model, attention + "k_scale", 0.5f);
   add_scale(model, attention + "v_scale", 0.5f);
-  model.add_floats("model.layers.1.self_attn.k_proj.weight", {2, 2}, {1, 2, 3, 4});
-  model.add_floats("vision.blocks.0.attn.k_proj.weight", {2, 2}, {1, 2, 3, 4});
+  for (const char* part : {"q", "k", "v"}) {
+    for (const char* layer : {"model.layers.1.self_attn.", "vision.blocks.0.attn."})
+      model.add_floats(std::string(layer) + part + "_proj.weight", {2, 2}, {1, 2, 3, 4});
+  }
   Json config = Json::parse(model.config);
   config["quantization_config"]["ignore"].push_back("re:model.layers.1.*");
   config["quantization_config"]["ignore"].push_back("re:vision.*");

@@ -148,7 +148,9 @@ TEST(VerifyModel, lists_fifty_of_a_kind_and_counts_the_rest) {
     model.add_floats("model.layers." + std::to_string(i) + ".mlp.down_proj.weight", {2, 2},
                      {1, 2, 3, 4});
   }
-  const Texts texts = findings_of(model);
+  Texts texts = findings_of(model);
+  std::erase_if(
+      texts, [](const std::string& text) { return !text.starts_with("error dense-but-expected"); });
   ASSERT_EQ(texts.size(), 51u);
   EXPECT_EQ(texts[50],
             "error dense-but-expected | 20 more findings of the kind 'dense-but-expected' are not "
