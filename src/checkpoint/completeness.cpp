@@ -160,6 +160,7 @@ class GapFinder {
         const auto numbered = numbered_name(file.name);
         if (!file.side || !numbered || !sets.contains({numbered->base, numbered->count})) continue;
         sets[{numbered->base, numbered->count}].insert(static_cast<std::int64_t>(numbered->number));
+        if (file.header.tensors.empty()) continue;  // nothing in it that an index could name
         add("files-missing", file.name,
             fmt::format("{} is one of the model's {} files by its name, but {} does not name it",
                         in_quotes(file.name), numbered->count, in_quotes(model_.index_name)));

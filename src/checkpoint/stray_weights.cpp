@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "checkpoint/json.hpp"
+#include "checkpoint/model_files.hpp"
 
 namespace microscale {
 namespace {
@@ -67,6 +68,16 @@ std::string why_again(const ModelFolder& model, const InputFile& file,
                     : "the model's tensors in another element type";
 }
 
+// Whether the file is one of the model's numbered ones by its name. An empty one of these is taken
+// along: without it the others would seem to lack one.
+bool is_of_the_set(const ModelFolder& model, const std::string& name) {
+  const auto own = numbered_name(name);
+  return own && std::any_of(model.shards.begin(), model.shards.end(), [&](const ModelShard& shard) {
+           const auto other = numbered_name(shard.name);
+           return other && other->base == own->base && other->count == own->count;
+         });
+}
+
 // `mistral`: the model once more under the names of Mistral's format.
 void sort_in(ModelFolder& model, const std::string& name, bool mistral) {
   auto file = InputFile::open(model.root / name);
@@ -78,7 +89,7 @@ void sort_in(ModelFolder& model, const std::string& name, bool mistral) {
                          bare(header.failure().message, (model.root / name).string()));
   }
   const std::vector<TensorEntry>& tensors = header.value().tensors;
-  if (tensors.empty()) return leave_out(model, name, no_tensors);
+  if (tensors.empty() && !is_of_the_set(model, name)) return leave_out(model, name, no_tensors);
   if (mistral) {
     return leave_out(model, name, "the same weights under the names of Mistral's format");
   }
@@ -91,7 +102,7 @@ void sort_in(ModelFolder& model, const std::string& name, bool mistral) {
     if (known++ == 0) again = &tensor;
     same_shapes &= own->entry->shape == tensor.shape;
   }
-  if (known == tensors.size() && same_shapes) {
+  if (known == tensors.size() && same_shapes && known > 0) {
     return leave_out(model, name, why_again(model, file.value(), tensors));
   }
   if (known > 0) {

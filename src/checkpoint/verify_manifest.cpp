@@ -52,7 +52,7 @@ class ManifestCheck {
       check_file(name, wanted);
     }
     for (const ModelShard& shard : model_.shards) {
-      if (!shard.side || is_known(shard.name)) continue;
+      if (!shard.side || shard.header.tensors.empty() || is_known(shard.name)) continue;
       report(Severity::warning, "manifest-added", shard.name, "",
              fmt::format("the file was added after the folder was written: {} does not list it",
                          manifest_name));

@@ -237,6 +237,9 @@ bool refuses_by_name(const std::string& message, const RandomFolder& folder) {
   names.insert(names.end(), folder.options.include.begin(), folder.options.include.end());
   for (const auto& [tensor, value] : folder.tensors) {
     names.push_back(tensor);
+    // Blocks of gpt-oss are called by the weight that they stand for.
+    constexpr std::string_view blocks = "_blocks";
+    if (tensor.ends_with(blocks)) names.push_back(tensor.substr(0, tensor.size() - blocks.size()));
     for (std::string_view module = module_of(tensor); !module.empty(); module = parent_of(module)) {
       names.emplace_back(module);
     }

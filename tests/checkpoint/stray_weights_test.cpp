@@ -125,5 +125,25 @@ TEST(StrayWeights, that_repeat_the_model_are_told_apart_by_content) {
   EXPECT_EQ(take(open_model_folder(folder.path())).strays.size(), 2u);
 }
 
+// Without it the output would seem to have lost a file.
+TEST(StrayWeights, an_empty_file_of_a_numbered_set_is_taken_along) {
+  TemporaryFolder folder;
+  TestModel model;
+  model.shards.resize(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    model.shards[i]["model.layers." + std::to_string(i) + ".self_attn.o_proj.weight"] =
+        random_tensor(StoredType::bf16, {64, 64}, 1);
+  }
+  model.shards.emplace_back();
+  model.write(folder / "in");
+  QuantizeModelOptions options;
+  options.input = folder / "in";
+  options.output = folder / "out";
+  quantize_model(options);
+  const char* empty = "model-00003-of-00003.safetensors";
+  EXPECT_EQ(testing::read_file(folder / "out" / empty), testing::read_file(folder / "in" / empty));
+  EXPECT_TRUE(verify_model({.input = folder / "out", .threads = 1}).empty());
+}
+
 }  // namespace
 }  // namespace microscale
