@@ -41,10 +41,17 @@ struct LayerGroup {
 /// Of the layers that get `format`.
 LayerScheme scheme_of(const QuantizeModelOptions& options, WeightFormat format);
 
+/// A tensor that says the same of every weight: a marker.
+struct NamedBytes {
+  PlannedTensor tensor;
+  std::string bytes;
+};
+
 /// The tensors of one layer, by role. The name of one that it has not is empty. `scales`: of
 /// blocks, or BF16 of each row.
 struct LayerTensors {
   PlannedTensor codes, scales, global_scale, input_scale;
+  std::vector<NamedBytes> constants{};
 };
 
 /// Of the weight [rows, cols] of `module`; cols is a multiple of the block.

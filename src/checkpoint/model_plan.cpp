@@ -88,10 +88,13 @@ class ShardPlanner {
     for (const TensorEntry& entry : output().layout.tensors) at.emplace(entry.name, entry.begin);
     for (QuantizedMatrix& matrix : output().matrices) {
       const LayerTensors layer = layer_of(matrix.format, matrix.slice);
-      matrix.codes_at = at.at(layer.codes.name);
-      matrix.scales_at = at.at(layer.scales.name);
-      if (!layer.global_scale.name.empty()) matrix.global_scale_at = at.at(layer.global_scale.name);
-      if (!layer.input_scale.name.empty()) matrix.input_scale_at = at.at(layer.input_scale.name);
+      matrix.at.codes = at.at(layer.codes.name);
+      matrix.at.scales = at.at(layer.scales.name);
+      if (!layer.global_scale.name.empty()) matrix.at.global_scale = at.at(layer.global_scale.name);
+      if (!layer.input_scale.name.empty()) matrix.at.input_scale = at.at(layer.input_scale.name);
+      for (const NamedBytes& constant : layer.constants) {
+        output().constants.push_back({at.at(constant.tensor.name), constant.bytes});
+      }
     }
     for (CopiedSlice& slice : output().slices) slice.at = at.at(slice.slice.module + ".bias");
     for (CopiedTensor& copy : output().copies)
@@ -118,6 +121,7 @@ class ShardPlanner {
       plan_.groups[matrix.group].push_back({shard_, output().matrices.size()});
     }
     if (!layer.input_scale.name.empty()) outputs_.push_back(std::move(layer.input_scale));
+    for (NamedBytes& constant : layer.constants) outputs_.push_back(std::move(constant.tensor));
     matrix.first_tile = plan_.tiles[tensor];
     matrix.first_element = elements_;
     elements_ += slice.rows * slice.cols;

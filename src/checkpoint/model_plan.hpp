@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/containers/container_writer.hpp"
 #include "checkpoint/dense_view.hpp"
 #include "checkpoint/matrix_slice.hpp"
 #include "checkpoint/model_folder.hpp"
@@ -16,7 +17,7 @@
 
 namespace microscale {
 
-/// A matrix to be quantized, and where its parts go (bytes from the start of its output file).
+/// A matrix to be quantized, and where its parts go.
 struct QuantizedMatrix {
   MatrixSlice slice;
   std::size_t tensor = 0;    // of ModelPlan::tensors
@@ -25,10 +26,9 @@ struct QuantizedMatrix {
   std::size_t group = 0;           // of ModelPlan::groups; NVFP4 only
   std::int64_t first_tile = 0;     // tiles of the same tensor in the matrices before this one
   std::int64_t first_element = 0;  // elements of the same
-  std::uint64_t codes_at = 0, scales_at = 0, global_scale_at = 0;
+  LayerPlaces at;
   bool fp32_scales = false;  // of rows; else BF16
   double input_amax = 0;     // 0: no scale of its inputs is written
-  std::uint64_t input_scale_at = 0;
 };
 
 /// A slice of a tensor that is written unchanged: the bias of an expert.
@@ -44,12 +44,19 @@ struct CopiedTensor {
   std::uint64_t at = 0;
 };
 
+/// A tensor of which every byte is known before any weight is read.
+struct ConstantTensor {
+  std::uint64_t at = 0;
+  std::string bytes;
+};
+
 /// One output file; its input has the same index in model.shards, and its name.
 struct ShardPlan {
   SafetensorsLayout layout;
   std::vector<QuantizedMatrix> matrices;  // in the order of the input's bytes
   std::vector<CopiedSlice> slices;
   std::vector<CopiedTensor> copies;
+  std::vector<ConstantTensor> constants;
 };
 
 /// A matrix by shard and index.

@@ -126,6 +126,11 @@ bool UnitRunner::run(const Unit& unit, Workspace& work) {
       const std::string& header = plan_.shards[unit.shard].layout.header;
       output_.write(unit.shard, 0,
                     {reinterpret_cast<const std::uint8_t*>(header.data()), header.size()});
+      for (const ConstantTensor& tensor : plan_.shards[unit.shard].constants) {
+        output_.write(
+            unit.shard, tensor.at,
+            {reinterpret_cast<const std::uint8_t*>(tensor.bytes.data()), tensor.bytes.size()});
+      }
       return true;
     }
     case Unit::Kind::measure: {
@@ -202,13 +207,13 @@ void UnitRunner::quantize_rows(const Unit& unit, const Tile& tile, Workspace& wo
   const auto scales = first(work.row_scales, tile.rows);
   quantize_fp8_rows(rows, codes, scales);
   const auto row = static_cast<std::uint64_t>(tile.row);
-  output_.write(unit.shard, matrix.codes_at + row * static_cast<std::uint64_t>(tile.cols), codes);
+  output_.write(unit.shard, matrix.at.codes + row * static_cast<std::uint64_t>(tile.cols), codes);
   if (matrix.fp32_scales) {
     for (std::size_t i = 0; i < scales.size(); ++i) work.wide_scales[i] = bf16_to_float(scales[i]);
     const auto wide = first(work.wide_scales, tile.rows);
-    output_.write(unit.shard, matrix.scales_at + row * 4, bytes_of(wide));
+    output_.write(unit.shard, matrix.at.scales + row * 4, bytes_of(wide));
   } else {
-    output_.write(unit.shard, matrix.scales_at + row * 2, bytes_of(scales));
+    output_.write(unit.shard, matrix.at.scales + row * 2, bytes_of(scales));
   }
   cost_of(matrix.tensor).add(matrix.first_tile + unit.piece, measure_fp8_rows(rows, codes, scales));
 }
@@ -237,29 +242,29 @@ void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& 
   const auto scales = first(work.scales, tile.elements() / format.block);
   const float global_scale = work.quantizer->quantize(options, codes, scales);
 
-  output_.write(unit.shard, matrix.codes_at + static_cast<std::uint64_t>(code_bytes(format, start)),
-                codes);
-  output_.write(unit.shard, matrix.scales_at + static_cast<std::uint64_t>(start / format.block),
-                scales);
+  cost_of(matrix.tensor)
+      .add(matrix.first_tile + unit.piece,
+           measure_tile({&slice, tile, matrix.dtype, work.input.data(), block_format, global_scale,
+                         codes, scales}));
+  const ContainerWriter& writer = writer_of(options_.container);
+  writer.write_tile({block_format, slice.rows, slice.cols, tile, codes, scales}, matrix.at,
+                    work.scratch, [&](std::uint64_t at, std::span<const std::uint8_t> bytes) {
+                      output_.write(unit.shard, at, bytes);
+                    });
   if (!format.e8m0_scale && unit.piece == 0) {
-    const ContainerWriter& writer = writer_of(options_.container);
     // That tool rounds the divisor itself; of a multiplier it has none of its own.
     const bool own =
         options.numerics.compat == Compat::compressed_tensors && writer.stores_divisors();
     const auto bytes = std::bit_cast<std::array<std::uint8_t, 4>>(
         own ? tool_global(Compat::compressed_tensors, *options.tensor_amax, matrix.dtype).own
             : writer.global_scale(global_scale));
-    output_.write(unit.shard, matrix.global_scale_at, bytes);
+    output_.write(unit.shard, matrix.at.global_scale, bytes);
     if (matrix.input_amax > 0) {
       output_.write(
-          unit.shard, matrix.input_scale_at,
+          unit.shard, matrix.at.input_scale,
           std::bit_cast<std::array<std::uint8_t, 4>>(writer.input_scale(matrix.input_amax)));
     }
   }
-  cost_of(matrix.tensor)
-      .add(matrix.first_tile + unit.piece,
-           measure_tile({&slice, tile, matrix.dtype, work.input.data(), block_format, global_scale,
-                         codes, scales}));
 }
 
 void UnitRunner::copy_piece(const Unit& unit, Workspace& work) {

@@ -51,9 +51,9 @@ TEST(ModelPlan, places_parts_of_a_matrix_without_overlap_inside_the_file) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{{0, shard.layout.header.size()}};
     for (const QuantizedMatrix& matrix : shard.matrices) {
       const auto elements = static_cast<std::uint64_t>(matrix.slice.rows * matrix.slice.cols);
-      ranges.emplace_back(matrix.codes_at, elements / 2);
-      ranges.emplace_back(matrix.scales_at, elements / 16);
-      ranges.emplace_back(matrix.global_scale_at, 4);
+      ranges.emplace_back(matrix.at.codes, elements / 2);
+      ranges.emplace_back(matrix.at.scales, elements / 16);
+      ranges.emplace_back(matrix.at.global_scale, 4);
     }
     for (const CopiedTensor& copy : shard.copies) {
       const std::uint64_t bytes = plan.tensors[copy.tensor].entry->bytes();

@@ -27,6 +27,14 @@ class CompressedTensorsWriter final : public ContainerWriter {
 
 }  // namespace
 
+void ContainerWriter::write_tile(const CodedTile& tile, const LayerPlaces& places,
+                                 std::vector<std::uint8_t>&, const WriteBytes& write) const {
+  const FormatInfo& format = info(tile.format);
+  const std::int64_t start = tile.tile.row * tile.cols + tile.tile.col;
+  write(places.codes + static_cast<std::uint64_t>(code_bytes(format, start)), tile.codes);
+  write(places.scales + static_cast<std::uint64_t>(start / format.block), tile.scales);
+}
+
 const ContainerWriter& writer_of(Container container) {
   static const CompressedTensorsWriter compressed_tensors;
   static const ModelOptWriter modelopt;

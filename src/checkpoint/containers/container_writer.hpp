@@ -2,12 +2,16 @@
 // loaders. One class for each container that quantize writes.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "checkpoint/compressed_tensors.hpp"
+#include "checkpoint/tile.hpp"
 #include "core/result.hpp"
 #include "microscale/checkpoint.hpp"
 
@@ -19,6 +23,23 @@ struct Descriptions {
   std::vector<std::pair<std::string, std::string>> others;  // names and texts beside it
 };
 
+/// Where the parts of a matrix begin, in bytes from the start of its output file.
+struct LayerPlaces {
+  std::uint64_t codes = 0, scales = 0, global_scale = 0, input_scale = 0;
+};
+
+/// A tile of a matrix [rows, cols] in one of the block formats, row by row as BlockTensor has it
+/// (low nibble: the even element). A writer may use up the bytes: swap nibbles where they lie.
+struct CodedTile {
+  Format format = Format::nvfp4;
+  std::int64_t rows = 0, cols = 0;
+  Tile tile;  // begins and ends at blocks
+  std::span<std::uint8_t> codes, scales;
+};
+
+/// Bytes from `at` on of the output file.
+using WriteBytes = std::function<void(std::uint64_t at, std::span<const std::uint8_t> bytes)>;
+
 class ContainerWriter {
  public:
   virtual ~ContainerWriter() = default;
@@ -29,6 +50,12 @@ class ContainerWriter {
   /// Of the weight [rows, cols] of `module`; cols is a multiple of the block.
   virtual LayerTensors layer(const LayerScheme& scheme, std::string_view module, std::int64_t rows,
                              std::int64_t cols) const = 0;
+
+  /// Puts codes and scales where loaders look for them. Every byte of both tensors is written once
+  /// by the tiles of a matrix together, padding too. `scratch` may be grown to the bytes of the
+  /// tile. From many threads at once. By default both lie row by row.
+  virtual void write_tile(const CodedTile& tile, const LayerPlaces& places,
+                          std::vector<std::uint8_t>& scratch, const WriteBytes& write) const;
 
   /// Whether global scales divide. They hold 1 / (decode multiplier) then, else the multiplier.
   virtual bool stores_divisors() const = 0;

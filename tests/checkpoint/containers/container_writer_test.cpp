@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "microscale/quantize.hpp"
 
 namespace microscale {
@@ -24,6 +26,20 @@ TEST(ContainerWriter, global_scales_divide_or_multiply) {
   }
   EXPECT_EQ(divisors.input_scale(3.0), 896.0f);
   EXPECT_EQ(multipliers.input_scale(2688.0 * 4), 4.0f);
+}
+
+TEST(ContainerWriter, tiles_lie_row_by_row_unless_a_container_says_otherwise) {
+  std::vector<std::uint8_t> codes(2 * 32), scales(2 * 4), scratch;
+  std::map<std::uint64_t, std::size_t> written;  // where, how many
+  writer_of(Container::modelopt)
+      .write_tile(
+          {Format::nvfp4, 10, 64, {.row = 3, .rows = 2, .col = 0, .cols = 64}, codes, scales},
+          {.codes = 1000, .scales = 5000}, scratch,
+          [&](std::uint64_t at, std::span<const std::uint8_t> bytes) {
+            written[at] = bytes.size();
+          });
+  const std::map<std::uint64_t, std::size_t> wanted{{1000 + 3 * 32, 64}, {5000 + 3 * 4, 8}};
+  EXPECT_EQ(written, wanted);
 }
 
 }  // namespace
