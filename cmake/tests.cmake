@@ -9,8 +9,6 @@ function(microscale_test_settings target)
   target_compile_options(${target} PRIVATE -O1 -Wno-array-bounds -Wno-unknown-warning-option
                          -Wno-stringop-overflow $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # the last: for ccache
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_definitions(${target} PRIVATE
-    MICROSCALE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests" MICROSCALE_BINARY="${PROJECT_BINARY_DIR}/microscale")
   target_link_libraries(${target} PRIVATE microscale_options fmt::fmt
                         nlohmann_json::nlohmann_json GTest::gtest_main)
 endfunction()
@@ -45,7 +43,7 @@ function(microscale_test_folder name)
   endif()
   add_executable(test_${name} ${sources})
   microscale_test_settings(test_${name})
-  target_link_libraries(test_${name} PRIVATE ${ARGN})
+  target_link_libraries(test_${name} PRIVATE microscale_test_paths ${ARGN})
   target_include_directories(test_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${name})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_precompile_headers(test_${name} REUSE_FROM microscale_test_headers)

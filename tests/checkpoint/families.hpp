@@ -14,6 +14,7 @@
 #include "checkpoint/model_plan.hpp"
 #include "checkpoint/tensor_name.hpp"
 #include "model_builder.hpp"
+#include "support/paths.hpp"
 
 namespace microscale::testing {
 
@@ -75,7 +76,7 @@ inline Family read_family(const std::filesystem::path& path) {
 inline std::vector<std::string> family_names() {
   std::vector<std::string> names;
   for (const auto& entry :
-       std::filesystem::directory_iterator(MICROSCALE_TEST_DATA "/checkpoint/families")) {
+       std::filesystem::directory_iterator(testing::test_data() + "/checkpoint/families")) {
     names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
@@ -83,7 +84,7 @@ inline std::vector<std::string> family_names() {
 }
 
 inline Family family_called(const std::string& name) {
-  return read_family(MICROSCALE_TEST_DATA "/checkpoint/families/" + name + ".txt");
+  return read_family(testing::test_data() + "/checkpoint/families/" + name + ".txt");
 }
 
 /// Of random weights, in one file.

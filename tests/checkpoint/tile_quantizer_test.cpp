@@ -9,6 +9,7 @@
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "support/matrices.hpp"
+#include "support/paths.hpp"
 
 namespace microscale {
 namespace {
@@ -86,7 +87,7 @@ TEST(TileQuantizer, says_what_is_wrong_with_a_gpu_that_is_not_there) {
   expect_error(code, words, [&] { open_quantizers(options); });
   expect_error(code, words, [&] { computed_on(options); });
   expect_error(code, words, [&] {
-    options.input = MICROSCALE_TEST_DATA "/checkpoint";
+    options.input = testing::test_data() + "/checkpoint";
     quantize_model(options);
   });
 }

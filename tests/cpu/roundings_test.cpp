@@ -9,6 +9,7 @@
 #include "seam/attention_kernels.hpp"
 #include "seam/kernel_table.hpp"
 #include "seam/matmul_kernels.hpp"
+#include "support/paths.hpp"
 #include "support/present.hpp"
 #include "support/roundings.hpp"
 
@@ -59,7 +60,7 @@ TEST(Roundings, of_attention_are_the_documents) {
 
 /// The line of a document that begins with `begin`; empty: none, or several.
 std::string line_of(const char* document, const std::string& begin) {
-  std::ifstream file(std::string(MICROSCALE_TEST_DATA "/../docs/") + document);
+  std::ifstream file((testing::test_data() + "/../docs/") + document);
   std::string line, found;
   int lines = 0;
   while (std::getline(file, line))

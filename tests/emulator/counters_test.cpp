@@ -6,6 +6,7 @@
 
 #include "emulator/device.hpp"
 #include "support/counter_cases.hpp"
+#include "support/paths.hpp"
 
 namespace microscale::testing {
 namespace {
@@ -25,7 +26,7 @@ Counters counted(const emulator::LaunchReport& report) {
 }
 
 TEST(Counters, are_those_of_the_profiler) {
-  const std::filesystem::path tests = MICROSCALE_TEST_DATA;
+  const std::filesystem::path tests = microscale::testing::test_data();
   std::ifstream file(tests / "golden/h200_counters.json");
   const auto golden = nlohmann::json::parse(file).get<std::vector<Counters>>();
   ASSERT_EQ(golden.size(), counter_cases.size());

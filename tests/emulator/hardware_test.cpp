@@ -8,6 +8,7 @@
 #include "emulator/device.hpp"
 #include "microscale/error.hpp"
 #include "support/opcode_run.hpp"
+#include "support/paths.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using opcode_cases::Family;
 
 nlohmann::json golden() {
-  std::ifstream file(MICROSCALE_TEST_DATA "/golden/h200_opcodes.json");
+  std::ifstream file(microscale::testing::test_data() + "/golden/h200_opcodes.json");
   return nlohmann::json::parse(file);
 }
 

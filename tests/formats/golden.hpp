@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "microscale/format.hpp"
+#include "support/paths.hpp"
 
 namespace microscale::golden {
 
@@ -51,7 +52,7 @@ inline std::vector<std::uint8_t> hex_bytes(const std::string& digits, std::size_
 }
 
 inline std::string path(const std::string& stem) {
-  return std::string(MICROSCALE_TEST_DATA) + "/golden/" + stem + ".txt";
+  return microscale::testing::test_data() + "/golden/" + stem + ".txt";
 }
 
 inline std::vector<Case> read_cases() {

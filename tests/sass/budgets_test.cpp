@@ -15,6 +15,7 @@
 #include "cuda/device/kernel_images.hpp"
 #include "sass/cubin.hpp"
 #include "sass/disassemble.hpp"
+#include "support/paths.hpp"
 
 namespace microscale::testing {
 namespace {
@@ -51,7 +52,7 @@ Budgets read_budgets(std::istream& file) {
 
 const Budgets& budgets() {
   static const Budgets all = [] {
-    std::ifstream file(MICROSCALE_TEST_DATA "/sass/budgets.txt");
+    std::ifstream file(microscale::testing::test_data() + "/sass/budgets.txt");
     return read_budgets(file);
   }();
   return all;

@@ -4,13 +4,14 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/paths.hpp"
 #include "tools/bench_runs.hpp"
 
 namespace microscale::testing {
 namespace {
 
 TEST(AttentionPlans, are_what_the_document_shows) {
-  std::ifstream file(std::string(MICROSCALE_TEST_DATA) + "/../docs/attention.md");
+  std::ifstream file(microscale::testing::test_data() + "/../docs/attention.md");
   ASSERT_TRUE(file);
   std::ostringstream document;
   document << file.rdbuf();

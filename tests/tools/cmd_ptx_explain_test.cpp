@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "support/paths.hpp"
 #include "tools/subprocess.hpp"
 
 namespace microscale::testing {
@@ -39,14 +40,14 @@ TEST(PtxExplain, says_what_a_listing_does_without_running_it) {
 }
 
 TEST(PtxExplain, takes_a_listing_through_a_pipe) {
-  const std::string path = std::string(MICROSCALE_TEST_DATA) + "/tools/transpose.ptx";
+  const std::string path = microscale::testing::test_data() + "/tools/transpose.ptx";
   const Outcome piped = bash("\"$microscale\" ptx explain <(cat '" + path + "')");
   EXPECT_EQ(piped.code, 0) << piped.err;
   EXPECT_EQ(piped.out, microscale({"ptx", "explain", path}).out);
 }
 
 TEST(PtxExplain, heeds_the_kernel_and_refuses_options_of_a_launch) {
-  const std::string path = std::string(MICROSCALE_TEST_DATA) + "/tools/transpose.ptx";
+  const std::string path = microscale::testing::test_data() + "/tools/transpose.ptx";
   const Outcome one = microscale({"ptx", "explain", path, "--kernel", "tiled<33", "--json"});
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(nlohmann::json::parse(one.out)["functions"].size(), 1u);

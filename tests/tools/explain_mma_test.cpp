@@ -6,6 +6,7 @@
 #include <iterator>
 #include <set>
 
+#include "support/paths.hpp"
 #include "tools/explained.hpp"
 
 namespace microscale::testing {
@@ -72,7 +73,7 @@ TEST(ExplainMma, prints_tables_and_says_what_is_modelled) {
 
 TEST(ExplainMma, the_figures_of_the_documentation_are_its_own) {
   const std::filesystem::path figures =
-      std::filesystem::path(MICROSCALE_TEST_DATA) / "../docs/figures";
+      std::filesystem::path(microscale::testing::test_data()) / "../docs/figures";
   for (const auto& [kind, shape] :
        {std::pair{"mxf4nvf4", "m16n8k64"}, std::pair{"mxf8f6f4", "m16n8k32"}}) {
     const std::string name = std::string("mma_") + kind + "_" + shape + ".svg";

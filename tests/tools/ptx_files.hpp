@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "support/paths.hpp"
+
 namespace microscale::testing {
 
 /// A folder that is gone with the object.
@@ -64,7 +66,7 @@ inline std::vector<std::string> transpose_words(const std::string& action,
                                                 const std::string& kernel) {
   return {"ptx",
           action,
-          std::string(MICROSCALE_TEST_DATA) + "/tools/transpose.ptx",
+          microscale::testing::test_data() + "/tools/transpose.ptx",
           "--kernel",
           kernel,
           "--grid",

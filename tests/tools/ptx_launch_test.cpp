@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "support/paths.hpp"
 #include "tools/ptx_files.hpp"
 #include "tools/subprocess.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 
 Outcome launched(const std::vector<std::string>& more) {
   std::vector<std::string> words = {"ptx", "run",
-                                    std::string(MICROSCALE_TEST_DATA) + "/tools/transpose.ptx"};
+                                    microscale::testing::test_data() + "/tools/transpose.ptx"};
   words.insert(words.end(), more.begin(), more.end());
   return microscale(words);
 }

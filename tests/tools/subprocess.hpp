@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "support/paths.hpp"
+
 namespace microscale::testing {
 
 struct Outcome {
@@ -84,13 +86,13 @@ inline Outcome run_command(std::vector<std::string> command, const std::string& 
 /// The binary with `arguments`.
 inline Outcome microscale(std::vector<std::string> arguments, const std::string& input = "",
                           const Environment& environment = {}) {
-  arguments.insert(arguments.begin(), MICROSCALE_BINARY);
+  arguments.insert(arguments.begin(), program());
   return run_command(std::move(arguments), input, environment);
 }
 
 /// The binary, its standard output a pipe that nobody reads any more.
 inline Outcome microscale_unread(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), MICROSCALE_BINARY);
+  arguments.insert(arguments.begin(), program());
   int ends[2];
   if (pipe(ends) != 0) return {};
   close(ends[0]);
@@ -101,13 +103,13 @@ inline Outcome microscale_unread(std::vector<std::string> arguments) {
 
 /// `script` in bash, where $microscale is the binary.
 inline Outcome bash(const std::string& script) {
-  return run_command({"bash", "--norc", "-c", script}, "", {{"microscale", MICROSCALE_BINARY}});
+  return run_command({"bash", "--norc", "-c", script}, "", {{"microscale", program()}});
 }
 
 /// The binary with `arguments` on a terminal of `columns` columns.
 inline Outcome microscale_on_terminal(std::vector<std::string> arguments, unsigned short columns,
                                       const Environment& environment = {}) {
-  arguments.insert(arguments.begin(), MICROSCALE_BINARY);
+  arguments.insert(arguments.begin(), program());
   winsize size{};
   size.ws_row = 24;
   size.ws_col = columns;

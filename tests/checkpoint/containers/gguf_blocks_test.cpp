@@ -1,5 +1,6 @@
 // Every type against the values that the gguf package gave (tests/golden/gguf_blocks.txt).
 #include "checkpoint/containers/gguf_blocks.hpp"
+#include "support/paths.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +23,7 @@ struct GoldenBlock {
 
 // By the type's name.
 std::multimap<std::string, GoldenBlock> golden_blocks() {
-  std::ifstream file(std::string(MICROSCALE_TEST_DATA) + "/golden/gguf_blocks.txt");
+  std::ifstream file(testing::test_data() + "/golden/gguf_blocks.txt");
   std::multimap<std::string, GoldenBlock> blocks;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);

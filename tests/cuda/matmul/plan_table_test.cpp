@@ -1,5 +1,6 @@
 // The plans of docs/matmul.md are those that choose() makes today.
 #include "cuda/matmul/matmul.hpp"
+#include "support/paths.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@ namespace microscale::cuda {
 namespace {
 
 TEST(PlanTable, is_what_the_document_shows) {
-  std::ifstream file(std::string(MICROSCALE_TEST_DATA) + "/../docs/matmul.md");
+  std::ifstream file(microscale::testing::test_data() + "/../docs/matmul.md");
   ASSERT_TRUE(file);
   std::ostringstream document;
   document << file.rdbuf();

@@ -14,6 +14,7 @@
 #include "emulator/tensor/wgmma.hpp"
 #include "microscale/emulator.hpp"
 #include "support/mma_cases.hpp"
+#include "support/paths.hpp"
 
 namespace microscale::testing {
 namespace {
@@ -54,7 +55,8 @@ using Codes = std::vector<std::uint32_t>;  // [row or column][k]
 
 std::string probe_text() {
   std::ostringstream text;
-  text << std::ifstream(std::filesystem::path(MICROSCALE_TEST_DATA) / "cuda/ptx/wgmma_probe.ptx")
+  text << std::ifstream(std::filesystem::path(microscale::testing::test_data()) /
+                        "cuda/ptx/wgmma_probe.ptx")
               .rdbuf();
   return text.str();
 }

@@ -18,6 +18,7 @@
 
 #include "microscale/emulator.hpp"
 #include "microscale/error.hpp"
+#include "support/paths.hpp"
 
 namespace microscale::emulator::mutations {
 
@@ -68,7 +69,7 @@ struct Kernel {
 
 inline std::string good_text(const Kernel& kernel) {
   const auto path =
-      std::filesystem::path(MICROSCALE_TEST_DATA) / "emulator/mutations" / kernel.file;
+      std::filesystem::path(microscale::testing::test_data()) / "emulator/mutations" / kernel.file;
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   EXPECT_FALSE(text.str().empty()) << path;
@@ -195,7 +196,7 @@ inline std::string how_caught(const Trial& trial, const Fault& fault, const std:
 /// says too, and by some name in two other orders of warps and of completions.
 inline void expect_caught(const Kernel& kernel, std::span<const Fault> faults) {
   std::ostringstream docs;
-  docs << std::ifstream(std::filesystem::path(MICROSCALE_TEST_DATA) /
+  docs << std::ifstream(std::filesystem::path(microscale::testing::test_data()) /
                         "../docs/emulator-mutations.md")
               .rdbuf();
   const std::string text = good_text(kernel);

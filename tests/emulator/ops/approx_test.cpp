@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "emulator/run_ptx.hpp"
+#include "support/paths.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -18,7 +19,7 @@ using namespace testing;
 using u32 = std::uint32_t;
 
 nlohmann::json golden() {
-  std::ifstream file(MICROSCALE_TEST_DATA "/golden/h200_approx.json");
+  std::ifstream file(microscale::testing::test_data() + "/golden/h200_approx.json");
   return nlohmann::json::parse(file);
 }
 

@@ -1,6 +1,7 @@
 // The unit's functions against every low bit that an H200 computed for whole powers of two, against
 // the functions they approximate, and at the ends of their ranges.
 #include "emulator/ops/special_functions.hpp"
+#include "support/paths.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ const Function functions[] = {
 class SpecialFunction : public ::testing::TestWithParam<Function> {};
 
 TEST_P(SpecialFunction, has_the_low_bits_of_an_h200_for_every_mantissa) {
-  std::ifstream file(MICROSCALE_TEST_DATA "/golden/h200_approx.json");
+  std::ifstream file(microscale::testing::test_data() + "/golden/h200_approx.json");
   const nlohmann::json golden = nlohmann::json::parse(file).at("low_bits").at(GetParam().name);
   ASSERT_FALSE(golden.empty());
   std::vector<std::uint8_t> pairs(1 << 22);

@@ -11,6 +11,7 @@
 #include "microscale/emulator.hpp"
 #include "support/mma_kernels.hpp"
 #include "support/mma_replay.hpp"
+#include "support/paths.hpp"
 
 namespace microscale::testing {
 namespace {
@@ -54,7 +55,7 @@ Words run(const WgmmaVariant& v, const std::vector<Words>& cases, emulator::Laun
 
 TEST(WgmmaHandler, gives_what_an_h200_gave) {
   std::map<std::string, std::string> digests;
-  std::ifstream file(std::string(MICROSCALE_TEST_DATA) + "/golden/tensor_h200.txt");
+  std::ifstream file(microscale::testing::test_data() + "/golden/tensor_h200.txt");
   std::string name, spread_name, value;
   while (file >> name >> spread_name >> value) digests[name + " " + spread_name] = value;
   int variants = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emulator/ptx/parse_text.hpp"
+#include "support/paths.hpp"
 
 namespace microscale::emulator::ptx {
 namespace {
@@ -26,7 +27,7 @@ std::string failure(const std::string& instruction, const char* target, Version 
 }
 
 TEST(PtxTargets, agree_with_ptxas_on_every_instruction_and_target) {
-  std::ifstream file(std::string(MICROSCALE_TEST_DATA) + "/emulator/ptx/targets.txt");
+  std::ifstream file(microscale::testing::test_data() + "/emulator/ptx/targets.txt");
   ASSERT_TRUE(file);
   std::vector<Target> targets;
   std::string line;

@@ -8,12 +8,13 @@
 
 #include "emulator/tensor/mma.hpp"
 #include "support/mma_replay.hpp"
+#include "support/paths.hpp"
 
 namespace microscale::testing {
 namespace {
 
 std::ifstream golden(const std::string& name) {
-  return std::ifstream(std::string(MICROSCALE_TEST_DATA) + "/golden/" + name);
+  return std::ifstream(microscale::testing::test_data() + "/golden/" + name);
 }
 
 std::vector<std::uint32_t> codes(const std::string& text, std::size_t digits) {

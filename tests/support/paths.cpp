@@ -1,0 +1,9 @@
+#include "support/paths.hpp"
+
+namespace microscale::testing {
+
+std::string test_data() { return MICROSCALE_TEST_DATA; }
+
+std::string program() { return MICROSCALE_PROGRAM; }
+
+}  // namespace microscale::testing
