@@ -19,7 +19,7 @@ build: ## build/microscale, optimized (the default)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## quantize a real model to NVFP4, verify it, show what it cost, write demo/report.html
+demo: ## quantize a real language model to NVFP4, verify it, show what it cost and what it says
 	@scripts/bootstrap build
 	@scripts/configure demo
 	@$(step) "build the program" cmake --build build --target microscale_cli -j $(JOBS)

@@ -2,14 +2,15 @@
 """Keeps README.md and HACKING.md honest: runs their commands, compares their C++ with the examples.
 
 A block opened with ```sh run is executed by bash in a scratch folder where build/ is this checkout's and
-demo/model a small model made here; every command must succeed. A ```cpp block must equal a file of examples/.
+demo/smollm2 has a small model made here; every command must succeed. A ```cpp block must equal a file of examples/.
 usage: scripts/check_readme.py
 """
 import array
-import json
+import math
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,31 +20,33 @@ ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.M | re.S)
 
 
-def write_small_model(folder):
-    """A one-layer BERT of a few thousand FP32 parameters: config.json and model.safetensors."""
-    folder.mkdir(parents=True)
+def write_small_model(path):
+    """A one-layer llama of a few thousand FP32 parameters as a GGUF file."""
+    path.parent.mkdir(parents=True)
     hidden, inner, vocabulary = 64, 128, 50
-    layer = "encoder.layer.0."
-    shapes = {"embeddings.word_embeddings.weight": [vocabulary, hidden]}
-    for name in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
-        shapes[layer + name + ".weight"] = [hidden, hidden]
-        shapes[layer + name + ".bias"] = [hidden]
-    shapes[layer + "attention.output.LayerNorm.weight"] = [hidden]
-    shapes[layer + "intermediate.dense.weight"] = [inner, hidden]
-    shapes[layer + "output.dense.weight"] = [hidden, inner]
-    header, data, draw = {"__metadata__": {"format": "pt"}}, bytearray(), random.Random(1)
+    facts = {"general.architecture": "llama", "llama.block_count": 1, "llama.context_length": 128,
+             "llama.embedding_length": hidden, "llama.feed_forward_length": inner, "llama.attention.head_count": 4,
+             "llama.attention.head_count_kv": 4, "llama.attention.layer_norm_rms_epsilon": 1e-5}
+    shapes = {"token_embd.weight": [hidden, vocabulary], "output_norm.weight": [hidden]}
+    for name in ("attn_norm", "ffn_norm"):
+        shapes[f"blk.0.{name}.weight"] = [hidden]
+    for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+        shapes[f"blk.0.{name}.weight"] = [hidden, hidden]
+    shapes |= {"blk.0.ffn_gate.weight": [hidden, inner], "blk.0.ffn_up.weight": [hidden, inner],
+               "blk.0.ffn_down.weight": [inner, hidden]}
+
+    def text(value):
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    types = {str: (8, text), int: (4, struct.Struct("<I").pack), float: (6, struct.Struct("<f").pack)}
+    head, data, draw = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(facts)), bytearray(), random.Random(1)
+    for key, value in facts.items():
+        number, pack = types[type(value)]
+        head += text(key) + struct.pack("<I", number) + pack(value)
     for name, shape in shapes.items():
-        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
-        start = len(data)
-        data += array.array("f", (draw.gauss(0, 0.05) for _ in range(count))).tobytes()
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [start, len(data)]}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
-    config = {"architectures": ["BertModel"], "model_type": "bert", "hidden_size": hidden,
-              "intermediate_size": inner, "num_attention_heads": 4, "num_hidden_layers": 1,
-              "vocab_size": vocabulary}
-    (folder / "config.json").write_text(json.dumps(config, indent=2))
+        head += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, len(data))
+        data += array.array("f", (draw.gauss(0, 0.05) for _ in range(math.prod(shape)))).tobytes()
+    path.write_bytes(head + bytes(-len(head) % 32) + data)
 
 
 def main():
@@ -51,7 +54,7 @@ def main():
     commands, programs, problems = 0, 0, []
     with tempfile.TemporaryDirectory() as scratch:
         os.symlink(ROOT / "build", Path(scratch, "build"))
-        write_small_model(Path(scratch, "demo", "model"))
+        write_small_model(Path(scratch, "demo", "smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"))
         for document in ("README.md", "HACKING.md"):
             text = (ROOT / document).read_text()
             for block in BLOCK.finditer(text):

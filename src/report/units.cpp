@@ -96,6 +96,12 @@ std::string format_ratio(std::uint64_t before, std::uint64_t after) {
   return fmt::format("{:.1f}x", static_cast<double>(before) / static_cast<double>(after));
 }
 
+std::string format_change(std::uint64_t before, std::uint64_t after) {
+  if (before == after) return "as large";
+  return after > before ? format_ratio(after, before) + " larger"
+                        : format_ratio(before, after) + " smaller";
+}
+
 std::string format_shape(const std::vector<std::int64_t>& shape) {
   return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, " x "));
 }

@@ -95,6 +95,9 @@ TEST(Units, numbers_keep_three_digits_and_no_idle_zeros) {
 TEST(Units, ratio_and_shape) {
   EXPECT_EQ(format_ratio(910, 240), "3.8x");
   EXPECT_EQ(format_ratio(1, 0), "-");
+  EXPECT_EQ(format_change(910, 240), "3.8x smaller");
+  EXPECT_EQ(format_change(100, 120), "1.2x larger");
+  EXPECT_EQ(format_change(5, 5), "as large");
   EXPECT_EQ(format_shape({4096, 11008}), "4096 x 11008");
   EXPECT_EQ(format_shape({}), "scalar");
 }

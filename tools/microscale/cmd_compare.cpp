@@ -211,7 +211,7 @@ void print_text(const ModelComparison& comparison, const std::vector<std::string
                   comparison.identical == 1 ? "1 tensor is"
                                             : fmt::format("{} tensors are", comparison.identical),
                   format_bytes(report.bytes_before), format_bytes(report.bytes_after),
-                  format_ratio(report.bytes_before, report.bytes_after));
+                  format_change(report.bytes_before, report.bytes_after));
   text += list_of("Not finite", not_finite(comparison), console.out.utf8);
   text += list_of("Not measured", unmeasured(comparison), console.out.utf8);
   text += list_of("Different shapes", comparison.different_shapes, console.out.utf8);

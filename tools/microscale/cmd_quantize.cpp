@@ -129,9 +129,9 @@ void print_plan(const ConversionPlan& plan, const QuantizeCommand& command, Cons
                  "", "", format_bytes(bytes(plan.bytes_before)),
                  format_bytes(bytes(plan.bytes_after))});
   std::string text = table.text(console.out);
-  text += fmt::format("\n{} smaller. {}.\n",
-                      format_ratio(bytes(plan.bytes_before), bytes(plan.bytes_after)),
-                      disk_sentence(plan));
+  text +=
+      fmt::format("\n{}. {}.\n", format_change(bytes(plan.bytes_before), bytes(plan.bytes_after)),
+                  disk_sentence(plan));
   text += fmt::format("It would be quantized on {}, in the container {}.\n", plan.computed_on,
                       to_string(command.options.container));
   if (command.options.activations == Activations::dynamic ||
@@ -188,9 +188,9 @@ void print_cost(const Conversion& conversion, const QuantizeCommand& command, Co
       console.bold("Worst by relative MSE:") + "\n" + cost_table(report).text(console.out);
   text += fmt::format("\n{} of {} tensors quantized to {} ({}).\n", quantized,
                       report.tensors.size(), report.format, report.options);
-  text += fmt::format("{} became {}: {} smaller.\n", format_bytes(report.bytes_before),
+  text += fmt::format("{} became {}: {}.\n", format_bytes(report.bytes_before),
                       format_bytes(report.bytes_after),
-                      format_ratio(report.bytes_before, report.bytes_after));
+                      format_change(report.bytes_before, report.bytes_after));
   const int ranks = launched_ranks().count();
   text += fmt::format("Quantized on {}{}.\n", conversion.plan.computed_on,
                       ranks > 1 ? fmt::format(" by {} ranks", ranks) : "");
