@@ -23,6 +23,6 @@ std::string format_number(double value, int digits = 3);
 std::string format_ratio(std::uint64_t before, std::uint64_t after);  ///< "3.9x"; "-" if after is 0
 /// "3.9x smaller", "1.2x larger", "as large".
 std::string format_change(std::uint64_t before, std::uint64_t after);
-std::string format_shape(const std::vector<std::int64_t>& shape);     ///< "4096 x 11008"; "scalar"
+std::string format_shape(const std::vector<std::int64_t>& shape);  ///< "4096 x 11008"; "scalar"
 
 }  // namespace microscale
