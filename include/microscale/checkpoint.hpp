@@ -70,11 +70,27 @@ enum class Container : std::uint8_t { compressed_tensors, modelopt };
 std::string_view to_string(Container container);  ///< "compressed-tensors", "modelopt"
 std::optional<Container> parse_container(std::string_view name);
 
+/// Nothing is quantized: weights that are quantized already go into the container with their codes.
+/// Set by convert_model.
+struct KeepCodes {
+  bool exact = false;                  ///< refuse what would change a value
+  bool cast = false;                   ///< MXFP4 becomes NVFP4 also where the container holds MXFP4
+  bool scaled_inputs = false;          ///< every NVFP4 layer has a scale of its inputs
+  std::int64_t lost_input_scales = 0;  ///< of layers, where others have none
+};
+
+/// An adapter to be added to the weights before they are quantized: W + weight * scaling * B A.
+struct LoraUse {
+  std::filesystem::path path;  ///< folder that peft saved, or its .safetensors file
+  double weight = 1;
+};
+
 struct QuantizeModelOptions {
   std::filesystem::path input;   ///< model folder, or one .safetensors or GGUF file
   std::filesystem::path output;  ///< folder to be made; must be neither the input nor inside it
   Container container = Container::compressed_tensors;
   Format format = Format::nvfp4;
+  std::vector<LoraUse> lora;   ///< LoRA adapters, added in this order, before anything else
   std::vector<UseFormat> use;  ///< the first that matches counts; layers that engines fuse and the
                                ///< experts of a layer must agree
   Numerics numerics;  ///< of `format`; others follow the rule where they have it, else search
@@ -94,6 +110,7 @@ struct QuantizeModelOptions {
                             ///< bytes; what GPUs do not offer is done on the CPU. They become
                             ///< the calling thread's current device, as select_device makes them
   bool resume = false;      ///< continue an interrupted run of the same input and options
+  std::optional<KeepCodes> keep_codes{};
 };
 
 struct ConversionPlan {
@@ -121,6 +138,42 @@ ConversionPlan plan_quantize_model(const QuantizeModelOptions& options);
 /// its final name before it is complete, config.json is the last. Throws Error.
 ConversionPlan quantize_model(const QuantizeModelOptions& options,
                               const ProgressCallback& progress = {});
+
+struct ConvertModelOptions {
+  std::filesystem::path input;   ///< quantized model folder, or one .safetensors or GGUF file
+  std::filesystem::path output;  ///< as in QuantizeModelOptions
+  Container container = Container::compressed_tensors;
+  bool to_nvfp4 = false;  ///< MXFP4 becomes NVFP4 also where the container holds MXFP4
+  bool exact = false;     ///< refuse what would change a value
+  int threads = 0;        ///< 0: all cores
+  std::int64_t max_memory = std::int64_t{1} << 30;  ///< bytes of resident memory to stay under
+  bool resume = false;  ///< continue an interrupted run of the same input and options
+};
+
+/// What became of weights whose codes stay; nothing of it where an earlier run had finished.
+struct ConvertedModel {
+  ConversionPlan plan;
+  bool already_done = false;  ///< by an earlier run; its hashes were checked, if it has a manifest
+  std::int64_t weights = 0;   ///< matrices in blocks
+  std::int64_t blocks = 0;    ///< of 16 or 32 elements, as they are in the output
+  std::int64_t cast = 0;      ///< of these, MXFP4 of the input under scales of NVFP4
+  std::int64_t searched = 0;  ///< of these, not of the same values: no scale of NVFP4 fits
+  double searched_mse = 0;    ///< relative, of the searched blocks alone
+  std::uint64_t hash_before = 0;  ///< of the values that the input's blocks stand for
+  std::uint64_t hash_after = 0;   ///< of those that the output's stand for, read back
+  bool same_values() const { return hash_before == hash_after; }
+};
+
+/// Writes weights that are quantized already into another container, tile by tile, without
+/// quantizing them again: names, reciprocals of global scales, the order of nibbles and scales
+/// change, codes and block scales do not. MXFP4 becomes NVFP4 where the container has no MXFP4, by
+/// the same codes where E4M3 reaches their scale. Weights in other codings are written as BF16
+/// values. Reads the output back and compares the values. Throws Error.
+ConvertedModel convert_model(const ConvertModelOptions& options,
+                             const ProgressCallback& progress = {});
+
+/// What convert_model would do; reads headers and global scales only. Throws Error.
+ConversionPlan plan_convert_model(const ConvertModelOptions& options);
 
 struct DequantizeModelOptions {
   std::filesystem::path input;   ///< quantized model folder, or one .safetensors or GGUF file

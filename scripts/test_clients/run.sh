@@ -30,6 +30,8 @@ if [ ! -f "$stamp" ]; then
     not_run "pip could not install what $lists lists (see above)"
   # Without it, check_containers.py says NOT RUN for its part.
   scripts/step "install comfy-kitchen" $pip --no-deps comfy-kitchen==0.2.40 || true
+  # Without it, check_adapters.py says NOT RUN.
+  scripts/step "install peft" $pip --no-deps peft==0.21.2 || true
   touch "$stamp"
 fi
 model=.venv/models/minilm gguf_folder=.venv/models/smollm2
@@ -72,6 +74,8 @@ for client in compressed_tensors transformers; do
 done
 check containers $venv/bin/python scripts/test_clients/check_containers.py build/microscale "$work"
 grep -hE '^  (transformers|torch|comfy-kitchen)[,:]' build/logs/containers.log || true
+check adapters $venv/bin/python scripts/test_clients/check_adapters.py build/microscale "$work"
+grep -hE '^  peft[,:]' build/logs/adapters.log || true
 
 # GGUF, as the gguf package and transformers read it; a real model where PyPI can be reached.
 gguf_model=$gguf_folder/SmolLM2-135M-Instruct.Q4_1.gguf

@@ -37,7 +37,7 @@ Status refuse_same_format(const ModelFolder& model, const DenseView& view,
   const auto has_format = [&](const auto& weight) {
     return weight->blocks() && weight->blocks()->format == options.format;
   };
-  if (!view.computed() || !options.use.empty() ||
+  if (!view.computed() || options.keep_codes || !options.use.empty() || !options.lora.empty() ||
       !std::all_of(view.weights.begin(), view.weights.end(), has_format)) {
     return success();
   }

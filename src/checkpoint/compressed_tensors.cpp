@@ -94,7 +94,9 @@ std::set<WeightFormat> formats_of(const QuantizeModelOptions& options, WeightFor
 
 LayerScheme scheme_of(const QuantizeModelOptions& options, WeightFormat format) {
   if (format == WeightFormat::nvfp4) {
-    return {format, options.input_scales.empty() ? Inputs::dense : Inputs::scaled};
+    const bool scaled =
+        options.keep_codes ? options.keep_codes->scaled_inputs : !options.input_scales.empty();
+    return {format, scaled ? Inputs::scaled : Inputs::dense};
   }
   const bool dynamic = options.activations == Activations::dynamic;
   return {format, dynamic ? Inputs::dynamic : Inputs::dense};
@@ -131,6 +133,7 @@ Status check_container(const QuantizeModelOptions& options) {
   const auto refuse = [](const std::string& message) {
     return Failure{ErrorCode::invalid_argument, "quantize: " + message};
   };
+  if (options.keep_codes) return success();  // the input has what is asked for
   const auto own = weight_format_of(options.format);
   if (!own) {
     const std::string_view name = info(options.format).name;

@@ -50,6 +50,10 @@ std::string options_in_words(const QuantizeModelOptions& options) {
     text += fmt::format(", {}as {}", keeps_profile(numerics, options.format) ? "" : "otherwise ",
                         to_string(numerics.compat));
   if (!options.importance.empty()) text += ", weighted by importance";
+  for (const LoraUse& use : options.lora) {
+    text +=
+        fmt::format(", the adapter {} added times {:g}", use.path.filename().string(), use.weight);
+  }
   if (options.container != Container::compressed_tensors)
     text += ", in the container " + std::string(to_string(options.container));
   if (options.activations == Activations::dynamic) text += ", activations dynamic";
@@ -85,6 +89,10 @@ Json tensor_json(const TensorReport& tensor) {
   json["blocks"] = tensor.blocks;
   json["scale_codes"] = histogram_json(tensor.scale_codes);
   json["element_codes"] = histogram_json(tensor.element_codes);
+  if (const KeptSums& kept = tensor.kept; kept.matrices > 0) {
+    json["kept"] = {kept.matrices, kept.blocks,      kept.cast,
+                    kept.searched, kept.hash_before, kept.hash_expected};
+  }
   for (const WorstBlock& block : tensor.worst_blocks) {
     json["worst"].push_back({block.row, block.block, block.scale_code, block.squared_error,
                              block.original, block.restored});
@@ -100,6 +108,10 @@ void read_tensor(const Json& json, TensorReport& tensor) {
   tensor.blocks = json.at("blocks");
   read_histogram(json.at("scale_codes"), tensor.scale_codes);
   read_histogram(json.at("element_codes"), tensor.element_codes);
+  if (json.contains("kept")) {
+    const Json& kept = json["kept"];
+    tensor.kept = {kept.at(0), kept.at(1), kept.at(2), kept.at(3), kept.at(4), kept.at(5)};
+  }
   if (!json.contains("worst")) return;
   for (const Json& entry : json["worst"]) {
     tensor.worst_blocks.push_back({entry.at(0), entry.at(1), entry.at(2), entry.at(3),
@@ -153,7 +165,8 @@ ModelReport start_report(const ModelPlan& plan, const QuantizeModelOptions& opti
 std::string shard_report_text(const ModelPlan& plan, const ModelReport& report, std::size_t shard) {
   Json json = Json::array();
   for (std::size_t i = 0; i < report.tensors.size(); ++i) {
-    if (plan.tensors[i].shard == shard && report.tensors[i].measured()) {
+    const TensorReport& tensor = report.tensors[i];
+    if (plan.tensors[i].shard == shard && (tensor.measured() || tensor.kept.matrices > 0)) {
       json.push_back(tensor_json(report.tensors[i]));
     }
   }

@@ -8,6 +8,7 @@
 
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/finished_run.hpp"
+#include "checkpoint/kept_check.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/memory_budget.hpp"
 #include "checkpoint/output_folder.hpp"
@@ -41,6 +42,7 @@ class Converter {
   // Workers and the journal: from here on the output folder holds something.
   void open();
   ModelReport run();
+  std::uint64_t hash_after() const { return hash_after_; }
 
  private:
   // Workers and their buffers, within the memory limit.
@@ -59,6 +61,8 @@ class Converter {
   void finish_shard(std::size_t shard);
   void write_other_files();
   void write_manifest(ManifestContents contents);
+  // Reads back what options_.keep_codes has written; throws where its values are others.
+  void check_values();
   bool is_first() const { return ranks_.rank() == 0; }
   // Tells the caller how far it is, and stops if that is the answer.
   void advance(std::int64_t bytes, std::string_view item);
@@ -78,6 +82,7 @@ class Converter {
   std::vector<int> owner_;     // by shard: the rank that converts it; -1: done before the start
   std::mutex finish_mutex_;    // guards report_ and journal_
   std::mutex progress_mutex_;  // guards bytes_done_, and one callback at a time
+  std::uint64_t hash_after_ = 0;
   std::int64_t bytes_done_ = 0, bytes_total_ = 0;  // of the input: of this rank's shards
 };
 
@@ -261,8 +266,23 @@ void Converter::write_other_files() {
     take(write_file_atomically(options_.output / name, text));
   }
   write_manifest(std::move(manifest));
+  if (options_.keep_codes) check_values();
   take(write_file_atomically(options_.output / "config.json", plan_.config_text));
   take(journal_->remove());
+}
+
+void Converter::check_values() {
+  std::vector<TileBuffers> buffers;
+  for (const Workspace& work : workspaces_) buffers.push_back(work.quantizer->buffers());
+  hash_after_ = hash_of_output(plan_, options_.output, buffers,
+                               [this](std::string_view module) { advance(0, module); });
+  const KeptSums sums = total_kept(report_);
+  if (hash_after_ == sums.hash_expected) return;
+  throw Error(ErrorCode::io,
+              fmt::format("convert: the weights in '{}' do not have the values that were written; "
+                          "check the disk and memory of this machine, and convert again into "
+                          "another folder",
+                          options_.output.string()));
 }
 
 void Converter::write_manifest(ManifestContents contents) {
@@ -310,6 +330,10 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
   converter->open();
   try {
     ModelReport report = converter->run();
+    // Blocks that were searched because others kept their codes are no sample of a weight.
+    if (options.keep_codes) {
+      return {std::move(plan.summary), std::move(report), {}, converter->hash_after()};
+    }
     for (std::string& sentence : unusual_errors(report)) {
       plan.summary.notices.push_back(std::move(sentence));
     }

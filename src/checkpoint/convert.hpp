@@ -17,7 +17,8 @@ struct Conversion {
   ConversionPlan plan;
   ModelReport report;  // of the whole model, also when part of it was converted by an earlier run;
                        // of other ranks than 0, of its own shards
-  FinishedRun finished{};  // done by an earlier run: nothing was measured by this one
+  FinishedRun finished{};        // done by an earlier run: nothing was measured by this one
+  std::uint64_t hash_after = 0;  // with options.keep_codes: of the values in the output
 };
 
 /// As quantize_model in microscale/checkpoint.hpp. Throws Error.

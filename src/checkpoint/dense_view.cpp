@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "checkpoint/classifier.hpp"
 #include "checkpoint/containers/block_weight.hpp"
 
 namespace microscale {
@@ -37,21 +38,23 @@ void DenseTensor::will_need(const MatrixSlice& slice, const Tile& tile) const {
 }
 
 StoredType copied_type(const DenseTensor& tensor) {
-  return tensor.weight ? StoredType::bf16 : tensor.entry.type;
+  return tensor.weight ? tensor.weight->facts().copied : tensor.entry.type;
 }
 
 std::uint64_t copied_bytes(const DenseTensor& tensor) {
-  return tensor.weight ? static_cast<std::uint64_t>(tensor.weight->elements()) * 2
-                       : tensor.entry.bytes();
+  if (!tensor.weight) return tensor.entry.bytes();
+  const int bits = bits_per_element(copied_type(tensor));
+  return static_cast<std::uint64_t>(tensor.weight->elements() * bits / 8);
 }
 
 Status read_copied(const DenseTensor& tensor, std::uint64_t at, std::span<std::uint8_t> out,
                    std::vector<std::uint8_t>& values) {
-  if (!tensor.weight || tensor.entry.type == StoredType::bf16) return tensor.read(at, out);
+  const StoredType type = copied_type(tensor);
+  if (!tensor.weight || tensor.entry.type == type) return tensor.read(at, out);
   values.resize(std::max(values.size(), out.size() * 2));
   const auto wide = std::span(values).first(out.size() * 2);
   if (Status read = tensor.read(at * 2, wide); !read) return read;
-  convert_values(wide, 4, DType::bf16, out);
+  convert_values(wide, 4, *dense_type(type), out);
   return success();
 }
 

@@ -39,8 +39,8 @@ struct DenseTensor {
   void will_need(const MatrixSlice& slice, const Tile& tile) const;
 };
 
-/// What a tensor that is kept is written as: computed weights as BF16, which engines compute with,
-/// all others as they are.
+/// What a tensor that is kept is written as: computed weights as their facts say (BF16, which
+/// engines compute with; with an adapter added as before), all others as they are.
 StoredType copied_type(const DenseTensor& tensor);
 std::uint64_t copied_bytes(const DenseTensor& tensor);
 /// Bytes from `at` on of the tensor as that, whole elements; `values` is grown as needed.
@@ -50,6 +50,7 @@ Status read_copied(const DenseTensor& tensor, std::uint64_t at, std::span<std::u
 struct DenseView {
   std::deque<DenseTensor> tensors;  // in the order of the shards, and within each by position
   std::vector<std::unique_ptr<StoredWeight>> weights;  // that tensors point to
+  std::vector<std::unique_ptr<StoredWeight>> merged;   // the same, with adapters added
   Findings unusable;                                   // of the folder
 
   /// Codes of some weight are not those of a dense model.

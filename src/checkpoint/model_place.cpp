@@ -230,10 +230,10 @@ Failure explain_no_weights(const fs::path& root, const FolderFiles& files) {
                     (root / part).string()));
   }
   if (holds(files, "adapter_config.json")) {
-    return bad(
-        fmt::format("'{}' is an adapter (adapter_config.json), not a model; merge it into its base "
-                    "model first (peft: merge_and_unload, then save_pretrained)",
-                    root.string()));
+    return bad(fmt::format(
+        "'{}' is an adapter (adapter_config.json), not a model; name its base model, and "
+        "the adapter with --lora to have it added",
+        root.string()));
   }
   if (const std::string name = foreign_weights(root, files); !name.empty()) {
     return bad(fmt::format("'{}' holds no .safetensors file; {}", root.string(),

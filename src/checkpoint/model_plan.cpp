@@ -15,6 +15,8 @@
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/include_check.hpp"
 #include "checkpoint/input_scales.hpp"
+#include "checkpoint/kept_codes.hpp"
+#include "checkpoint/merged_weight.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/layer_groups.hpp"
 #include "checkpoint/output_folder.hpp"
@@ -115,10 +117,14 @@ class ShardPlanner {
     matrix.format = format;
     matrix.fp32_scales = layer.scales.type == StoredType::f32;
     matrix.dtype = *dense_type(plan_.tensors[tensor].entry->type);
+    if (options_.keep_codes)
+      matrix.kept = kept_blocks(*plan_.tensors[tensor].source, slice, format, options_);
     if (!layer.global_scale.name.empty()) {
       outputs_.push_back(std::move(layer.global_scale));
-      matrix.group = group_of(slice.module);
-      plan_.groups[matrix.group].push_back({shard_, output().matrices.size()});
+      if (!matrix.kept || matrix.kept->cast()) {
+        matrix.group = group_of(slice.module);
+        plan_.groups[matrix.group].push_back({shard_, output().matrices.size()});
+      }
     }
     if (!layer.input_scale.name.empty()) outputs_.push_back(std::move(layer.input_scale));
     for (NamedBytes& constant : layer.constants) outputs_.push_back(std::move(constant.tensor));
@@ -212,7 +218,6 @@ void start_summary(ModelPlan& plan) {
     plan.summary.dropped_files.push_back(file.path.string());
     plan.summary.dropped_reasons.push_back(file.reason);
   }
-  plan.summary.notices = notices_of(plan.model, plan.view);
   tell_dropped(plan);
 }
 
@@ -342,24 +347,36 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (plan.view.computed()) leave_out_descriptions(plan.model);
   Status other = refuse_same_format(plan.model, plan.view, options);
   if (!other) return other.failure();
+  auto adapters = open_adapters(options.lora);
+  if (!adapters) return adapters.failure();
+  plan.adapters = std::move(adapters.value());
+  auto merged = merge_adapters(plan.adapters, plan.model, plan.view);
+  if (!merged) return merged.failure();
 
   const auto recipe = Recipe::create(*weight_format_of(options.format), options.include,
                                      options.ignore, options.use);
   if (!recipe) return recipe.failure();
   const auto classifier = classify_model(plan.model, plan.view);
   if (!classifier) return classifier.failure();
-  auto treatments =
-      decide_treatments(plan.model, plan.view, classifier.value(), recipe.value(), options.experts);
+  auto treatments = decide_treatments(plan.model, plan.view, classifier.value(), recipe.value(),
+                                      options.experts, options.keep_codes ? &options : nullptr);
   if (!treatments) return treatments.failure();
   plan.tensors = std::move(treatments.value());
   if (Status effect = check_includes(options.include, plan.tensors); !effect) {
     return effect.failure();
   }
+  plan.summary.notices =
+      options.keep_codes ? plan.model.sentences() : notices_of(plan.model, plan.view);
+  plan.summary.notices.insert(plan.summary.notices.end(), merged.value().begin(),
+                              merged.value().end());
   start_summary(plan);
   auto gaps = accept_gaps(plan.model, classifier.value().facts(), options.allow_incomplete);
   if (!gaps) return gaps.failure();
   plan.summary.notices.insert(plan.summary.notices.end(), gaps.value().begin(), gaps.value().end());
   if (Status planned = plan_shards(plan, options); !planned) return planned.failure();
+  if (options.keep_codes) {
+    if (Status kept = plan_kept_codes(plan, options); !kept) return kept.failure();
+  }
   if (!options.input_scales.empty()) {
     Status scaled = plan_input_scales(plan, options.input_scales);
     if (!scaled) return scaled.failure();

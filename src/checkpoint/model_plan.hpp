@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoint/containers/container_writer.hpp"
 #include "checkpoint/dense_view.hpp"
+#include "checkpoint/lora_adapter.hpp"
 #include "checkpoint/matrix_slice.hpp"
 #include "checkpoint/model_folder.hpp"
 #include "checkpoint/safetensors_writer.hpp"
@@ -16,6 +18,15 @@
 #include "microscale/checkpoint.hpp"
 
 namespace microscale {
+
+/// Codes of the input that go into the output: as they are, or as another format.
+struct KeptBlocks {
+  BlockCoding coding;          // of the input
+  BlockCoding written;         // of the output; NVFP4 that was MXFP4 has no number yet
+  float stored_global = 1.0f;  // what the tensor of the global scale holds
+  bool same_global = true;     // for every block scale the same FP32 number as before
+  bool cast() const { return coding.format != written.format; }
+};
 
 /// A matrix to be quantized, and where its parts go.
 struct QuantizedMatrix {
@@ -27,8 +38,9 @@ struct QuantizedMatrix {
   std::int64_t first_tile = 0;     // tiles of the same tensor in the matrices before this one
   std::int64_t first_element = 0;  // elements of the same
   LayerPlaces at;
-  bool fp32_scales = false;  // of rows; else BF16
-  double input_amax = 0;     // 0: no scale of its inputs is written
+  std::optional<KeptBlocks> kept{};  // of options.keep_codes
+  bool fp32_scales = false;          // of rows; else BF16
+  double input_amax = 0;             // 0: no scale of its inputs is written
 };
 
 /// A slice of a tensor that is written unchanged: the bias of an expert.
@@ -65,8 +77,9 @@ struct MatrixId {
 };
 
 struct ModelPlan {
-  ModelFolder model;  // the files as they are
-  DenseView view;     // what they stand for
+  ModelFolder model;                  // the files as they are
+  std::vector<LoraAdapter> adapters;  // that the view points to
+  DenseView view;                     // what they stand for
   Format format = Format::nvfp4;
   std::vector<TensorTreatment> tensors;       // parallel to summary.tensors
   std::vector<ShardPlan> shards;              // parallel to model.shards

@@ -143,6 +143,20 @@ Result<Fingerprint> options_of(const ModelPlan& plan, const QuantizeModelOptions
       {"option use", join(use)},
       {"option activations", std::string(to_string(options.activations))},
   };
+  std::size_t adapters = 0;
+  for (const LoraAdapter& adapter : plan.adapters) {
+    const auto digest = read ? sample_digest(adapter.file.path()) : digest_of("");
+    if (!digest) return digest.failure();
+    fingerprint.emplace_back(
+        fmt::format("option lora {}", ++adapters),
+        fmt::format("times {}, a file with digest {}, config {}", adapter.weight, digest.value(),
+                    digest_of(adapter.config_text)));
+  }
+  if (options.keep_codes) {
+    fingerprint.emplace_back(
+        "option keep codes",
+        fmt::format("exact {}, to nvfp4 {}", options.keep_codes->exact, options.keep_codes->cast));
+  }
   if (!options.importance.empty()) {
     const auto digest = read ? sample_digest(options.importance) : digest_of("");
     if (!digest) return digest.failure();

@@ -29,7 +29,8 @@ class Scheduler {
       for (std::int64_t tile = 0; tile < grid.count(); ++tile) {
         add({Unit::Kind::quantize, shard, item, tile},
             grid.tile(tile).elements() * size_of(matrix.dtype));
-        if (matrix.format == WeightFormat::nvfp4) measure_group(matrix.group);
+        const bool keeps_scale = matrix.kept && !matrix.kept->cast();
+        if (matrix.format == WeightFormat::nvfp4 && !keeps_scale) measure_group(matrix.group);
       }
     }
   }

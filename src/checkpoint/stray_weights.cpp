@@ -174,9 +174,8 @@ Status refuse_adapter(const ModelFolder& model) {
   return Failure{
       ErrorCode::bad_input,
       fmt::format(
-          "quantize: '{}' is an adapter (LoRA), not a model; merge it into its base model "
-          "first (peft: merge_and_unload, then save_pretrained), or quantize the base model "
-          "and serve the adapter beside it",
+          "quantize: '{}' is an adapter (LoRA), not a model; name its base model, and the adapter "
+          "with --lora to have it added, or serve the adapter beside the quantized base model",
           model.opened.string())};
 }
 

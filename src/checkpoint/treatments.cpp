@@ -7,6 +7,7 @@
 
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/kept_codes.hpp"
 #include "checkpoint/tensor_name.hpp"
 
 namespace microscale {
@@ -334,7 +335,8 @@ QuantizingTool tool_of(const ModelFolder& model, const Classifier& classifier) {
 
 Result<Treatments> decide_treatments(const ModelFolder& model, const DenseView& view,
                                      const Classifier& classifier, const Recipe& recipe,
-                                     std::optional<ExpertOrder> experts) {
+                                     std::optional<ExpertOrder> experts,
+                                     const QuantizeModelOptions* keeping) {
   const auto by = view.computed() ? std::nullopt : quantized_by_files(model, classifier.facts());
   if (by) {
     return Failure{ErrorCode::bad_input, fmt::format("quantize: '{}' is quantized already ({}); {}",
@@ -350,6 +352,7 @@ Result<Treatments> decide_treatments(const ModelFolder& model, const DenseView& 
         {tensor.shard, &tensor.entry, std::move(decision), std::move(verdict), {}, {}});
     treatments.back().source = &tensor;
     treatments.back().format = recipe.format_of(tensor.entry);
+    if (keeping) keep_codes(treatments.back(), *keeping);
   }
   if (Status dense = refuse_quantized(model, view, treatments, recipe); !dense)
     return dense.failure();
@@ -372,8 +375,10 @@ Result<Treatments> decide_treatments(const ModelFolder& model, const DenseView& 
       !settled) {
     return settled.failure();
   }
-  if (Status settled = settle_groups(treatments); !settled) return settled.failure();
-  if (Status settled = settle_expert_layers(treatments); !settled) return settled.failure();
+  if (!keeping) {  // else the input has settled it
+    if (Status settled = settle_groups(treatments); !settled) return settled.failure();
+    if (Status settled = settle_expert_layers(treatments); !settled) return settled.failure();
+  }
   name_groups(treatments);
   if (Status used = check_use(treatments, recipe); !used) return used.failure();
   return treatments;

@@ -28,11 +28,11 @@ struct TensorTreatment {
 
 /// In the order of the view's tensors. Fails where --include, --ignore or --use cut a fused group
 /// or a layer's experts in two, where a pattern matches nothing, where weights cannot be decoded,
-/// and where neither the model nor `experts` says how fused experts lie.
-Result<std::vector<TensorTreatment>> decide_treatments(const ModelFolder& model,
-                                                       const DenseView& view,
-                                                       const Classifier& classifier,
-                                                       const Recipe& recipe,
-                                                       std::optional<ExpertOrder> experts);
+/// and where neither the model nor `experts` says how fused experts lie. `keeping`: of a conversion
+/// with keep_codes, which quantizes nothing.
+Result<std::vector<TensorTreatment>> decide_treatments(
+    const ModelFolder& model, const DenseView& view, const Classifier& classifier,
+    const Recipe& recipe, std::optional<ExpertOrder> experts,
+    const QuantizeModelOptions* keeping = nullptr);
 
 }  // namespace microscale

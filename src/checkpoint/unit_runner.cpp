@@ -7,6 +7,7 @@
 
 #include "checkpoint/containers/container_writer.hpp"
 #include "checkpoint/fp8_rows.hpp"
+#include "checkpoint/merged_weight.hpp"
 #include "formats/compat.hpp"
 #include "formats/half.hpp"
 #include "microscale/quantize.hpp"
@@ -72,7 +73,8 @@ UnitRunner::UnitRunner(const ModelPlan& plan, const QuantizeModelOptions& option
       advance_(std::move(advance)),
       scan_(plan),
       global_scales_(plan.groups.size(), 1.0f),
-      costs_(plan.tensors.size()) {
+      costs_(plan.tensors.size()),
+      kept_(plan, options, scan_) {
   if (!options.importance.empty()) importance_ = take(Importance::open(options.importance, plan));
   for (const ShardPlan& shard : plan_.shards) {
     transposed_ |= !shard.slices.empty();
@@ -95,7 +97,8 @@ std::int64_t UnitRunner::worker_bytes() const {
   const std::int64_t weights = importance_ ? 2 * std::min(longest_row_, tile_elements) : 0;
   return input_bytes + tile_elements + tile_elements / smallest_block +
          (transposed_ ? tile_scratch_bytes : 0) + (narrows_ ? 2 * copy_bytes : 0) +
-         row_scales_ * 6 + weights * std::int64_t{sizeof(float)} + worker_slack_bytes;
+         static_cast<std::int64_t>(plan_.adapters.size()) * merging_bytes + row_scales_ * 6 +
+         weights * std::int64_t{sizeof(float)} + worker_slack_bytes;
 }
 
 Workspace UnitRunner::make_workspace(const TileQuantizerFactory& quantizers, int worker) const {
@@ -135,7 +138,12 @@ bool UnitRunner::run(const Unit& unit, Workspace& work) {
     }
     case Unit::Kind::measure: {
       const QuantizedMatrix& matrix = matrix_of(unit);
-      read_and_check(unit, TileGrid(matrix.slice.rows, matrix.slice.cols).tile(unit.piece), work);
+      const Tile tile = TileGrid(matrix.slice.rows, matrix.slice.cols).tile(unit.piece);
+      if (matrix.kept) {
+        kept_.measure(unit, tile, work.quantizer->buffers());
+      } else {
+        read_and_check(unit, tile, work);
+      }
       advance_(0, entry_of(matrix.tensor).name);
       return false;
     }
@@ -181,8 +189,11 @@ bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
   const QuantizedMatrix& matrix = matrix_of(unit);
   const Tile tile = TileGrid(matrix.slice.rows, matrix.slice.cols).tile(unit.piece);
   if (scan_.is_past_bad(unit.shard, unit.item, tile.row, tile.col)) return false;
-  if (!read_and_check(unit, tile, work)) return false;
-  if (blocks_of(matrix.format)) {
+  if (matrix.kept) {
+    if (!keep_tile(unit, tile, work)) return false;
+  } else if (!read_and_check(unit, tile, work)) {
+    return false;
+  } else if (blocks_of(matrix.format)) {
     quantize_blocks(unit, tile, work);
   } else {
     quantize_rows(unit, tile, work);
@@ -246,25 +257,45 @@ void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& 
       .add(matrix.first_tile + unit.piece,
            measure_tile({&slice, tile, matrix.dtype, work.input.data(), block_format, global_scale,
                          codes, scales}));
-  const ContainerWriter& writer = writer_of(options_.container);
-  writer.write_tile({block_format, slice.rows, slice.cols, tile, codes, scales}, matrix.at,
-                    work.scratch, [&](std::uint64_t at, std::span<const std::uint8_t> bytes) {
-                      output_.write(unit.shard, at, bytes);
-                    });
-  if (!format.e8m0_scale && unit.piece == 0) {
+  float stored = 1.0f;
+  if (!format.e8m0_scale) {
+    const ContainerWriter& writer = writer_of(options_.container);
     // That tool rounds the divisor itself; of a multiplier it has none of its own.
     const bool own =
         options.numerics.compat == Compat::compressed_tensors && writer.stores_divisors();
-    const auto bytes = std::bit_cast<std::array<std::uint8_t, 4>>(
-        own ? tool_global(Compat::compressed_tensors, *options.tensor_amax, matrix.dtype).own
-            : writer.global_scale(global_scale));
-    output_.write(unit.shard, matrix.at.global_scale, bytes);
-    if (matrix.input_amax > 0) {
-      output_.write(
-          unit.shard, matrix.at.input_scale,
-          std::bit_cast<std::array<std::uint8_t, 4>>(writer.input_scale(matrix.input_amax)));
-    }
+    stored = own ? tool_global(Compat::compressed_tensors, *options.tensor_amax, matrix.dtype).own
+                 : writer.global_scale(global_scale);
   }
+  write_blocks(unit, {block_format, slice.rows, slice.cols, tile, codes, scales}, stored, work);
+}
+
+// With the first tile the scales of the tensor and of its inputs.
+void UnitRunner::write_blocks(const Unit& unit, const CodedTile& tile, float stored_global,
+                              Workspace& work) {
+  const QuantizedMatrix& matrix = matrix_of(unit);
+  const ContainerWriter& writer = writer_of(options_.container);
+  const auto write = [&](std::uint64_t at, std::span<const std::uint8_t> bytes) {
+    output_.write(unit.shard, at, bytes);
+  };
+  writer.write_tile(tile, matrix.at, work.scratch, write);
+  if (info(tile.format).e8m0_scale || unit.piece != 0) return;
+  write(matrix.at.global_scale, std::bit_cast<std::array<std::uint8_t, 4>>(stored_global));
+  if (matrix.input_amax == 0) return;
+  write(matrix.at.input_scale,
+        std::bit_cast<std::array<std::uint8_t, 4>>(writer.input_scale(matrix.input_amax)));
+}
+
+bool UnitRunner::keep_tile(const Unit& unit, const Tile& tile, Workspace& work) {
+  const QuantizedMatrix& matrix = matrix_of(unit);
+  auto kept = kept_.convert(unit, tile, work.quantizer->buffers(), global_scales_);
+  if (!kept) return false;
+  if (kept->error.elements > 0) {
+    TileCost cost;
+    cost.error = kept->error;
+    cost_of(matrix.tensor).add(matrix.first_tile + unit.piece, std::move(cost));
+  }
+  write_blocks(unit, kept->tile, kept->stored_global, work);
+  return true;
 }
 
 void UnitRunner::copy_piece(const Unit& unit, Workspace& work) {
@@ -316,6 +347,7 @@ void UnitRunner::report_shard(std::size_t shard, ModelReport& report) {
       std::lock_guard lock(costs_mutex_);
       cost = std::move(costs_[matrix.tensor]);
     }
+    if (matrix.kept) report.tensors[matrix.tensor].kept = kept_.sums(matrix.tensor);
     if (!cost) continue;  // an earlier matrix of the same tensor
     TensorReport& tensor = report.tensors[matrix.tensor];
     cost->finish(tensor);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/importance.hpp"
+#include "checkpoint/kept_tiles.hpp"
 #include "checkpoint/output_shards.hpp"
 #include "checkpoint/schedule.hpp"
 #include "checkpoint/tile.hpp"
@@ -70,6 +71,8 @@ class UnitRunner {
   bool quantize_tile(const Unit& unit, Workspace& work);
   void quantize_blocks(const Unit& unit, const Tile& tile, Workspace& work);
   void quantize_rows(const Unit& unit, const Tile& tile, Workspace& work);
+  void write_blocks(const Unit& unit, const CodedTile& tile, float stored_global, Workspace& work);
+  bool keep_tile(const Unit& unit, const Tile& tile, Workspace& work);
   void copy_piece(const Unit& unit, Workspace& work);
   void copy_slice(const Unit& unit, Workspace& work);
   TensorCost& cost_of(std::size_t tensor);
@@ -87,6 +90,7 @@ class UnitRunner {
   std::vector<float> global_scales_;  // by group: decode multipliers
   std::mutex costs_mutex_;            // guards the making of an entry of costs_
   std::vector<std::unique_ptr<TensorCost>> costs_;  // by tensor; null before its first tile
+  KeptTiles kept_;
 };
 
 }  // namespace microscale

@@ -57,6 +57,14 @@ Status WeightScan::result() const {
     index[dimension] = rest % entry.shape[dimension];
     rest /= entry.shape[dimension];
   }
+  if (matrix.kept) {
+    return Failure{
+        ErrorCode::bad_input,
+        fmt::format("convert: tensor {} in '{}' is NaN in a block at [{}]; download the model "
+                    "again, or start from the full-precision one",
+                    in_quotes(entry.name), plan_.model.shards[first_->shard].file.path().string(),
+                    fmt::join(index, ", "))};
+  }
   const std::string together = quantized_together(entry.name);
   const char* what = first_->what == Bad::nan ? "is NaN"
                      : first_->what == Bad::infinite

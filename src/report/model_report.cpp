@@ -79,6 +79,21 @@ double badness(double value) { return std::isnan(value) ? HUGE_VAL : value; }
 
 }  // namespace
 
+void KeptSums::add(const KeptSums& other) {
+  matrices += other.matrices;
+  blocks += other.blocks;
+  cast += other.cast;
+  searched += other.searched;
+  hash_before += other.hash_before;
+  hash_expected += other.hash_expected;
+}
+
+KeptSums total_kept(const ModelReport& report) {
+  KeptSums sums;
+  for (const TensorReport& tensor : report.tensors) sums.add(tensor.kept);
+  return sums;
+}
+
 ErrorSums total_error(const ModelReport& report) {
   ErrorSums sums;
   for (const TensorReport& tensor : report.tensors) sums.merge(tensor.error);

@@ -25,6 +25,19 @@ struct WorstBlock {
   std::vector<float> restored = {};  ///< as many
 };
 
+/// Of blocks that a conversion did not quantize again.
+struct KeptSums {
+  std::int64_t matrices = 0;
+  std::int64_t blocks = 0;          ///< as they are in the output
+  std::int64_t cast = 0;            ///< of these, MXFP4 that became NVFP4
+  std::int64_t searched = 0;        ///< of these, of other values than before
+  std::uint64_t hash_before = 0;    ///< of the values of the input
+  std::uint64_t hash_expected = 0;  ///< of those that the output is to have
+
+  void add(const KeptSums& other);
+  bool operator==(const KeptSums&) const = default;
+};
+
 struct TensorReport {
   std::string name = {};
   std::vector<std::int64_t> shape = {};
@@ -38,6 +51,7 @@ struct TensorReport {
   CodeHistogram scale_codes{};
   CodeHistogram element_codes{};
   std::vector<WorstBlock> worst_blocks = {};  ///< worst first
+  KeptSums kept = {};
 
   bool measured() const { return error.elements > 0; }
 };
@@ -66,6 +80,9 @@ struct ModelReport {
 /// Fills element_values and scale_values with what the codes of `format` stand for, before any
 /// global scale.
 void set_code_values(ModelReport& report, Format format);
+
+/// Over all tensors.
+KeptSums total_kept(const ModelReport& report);
 
 /// Sums over all measured tensors, merged in the order listed.
 ErrorSums total_error(const ModelReport& report);

@@ -100,7 +100,7 @@ TEST(ExplainNoWeights, names_what_the_folder_is) {
       "is a pipeline of diffusers (model_index.json), whose models lie in sub-folders: "
       "'transformer', 'vae'; convert the one");
   has(explained({{"adapter_config.json", "{}"}, {"adapter_model.bin", pickle}}),
-      "is an adapter (adapter_config.json), not a model; merge it");
+      "is an adapter (adapter_config.json), not a model; name its base model");
   has(explained({{"pytorch_model.bin", pickle}}), "its 'pytorch_model.bin' is a PyTorch pickle");
   has(explained({{"config.json", "{}"}, {"pytorch_model.bin", pickle}}), "save_pretrained");
   has(explained({{"model-q4.gguf", "GGUF"}}), "its 'model-q4.gguf' is a GGUF");

@@ -88,7 +88,8 @@ TEST(StrayWeights, an_adapter_by_itself_is_no_model) {
   QuantizeModelOptions options;
   options.input = folder.path();
   options.output = folder.path().string() + "_out";
-  testing::expect_error(ErrorCode::bad_input, "is an adapter (LoRA), not a model; merge it",
+  testing::expect_error(ErrorCode::bad_input,
+                        "is an adapter (LoRA), not a model; name its base model",
                         [&] { quantize_model(options); });
 }
 

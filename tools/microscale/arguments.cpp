@@ -164,6 +164,19 @@ UseFormat use_from(const std::string& text) {
   return {text.substr(0, equals), *format};
 }
 
+LoraUse lora_from(const std::string& text) {
+  std::error_code error;
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || std::filesystem::exists(text, error)) return {text};
+  const std::string number = text.substr(colon + 1);
+  char* end = nullptr;
+  const double weight = std::strtod(number.c_str(), &end);
+  if (colon == 0 || number.empty() || *end != '\0' || !std::isfinite(weight))
+    wrong(fmt::format("--lora got '{}'; it takes ADAPTER or ADAPTER:WEIGHT, such as style:0.8",
+                      text));
+  return {text.substr(0, colon), weight};
+}
+
 std::vector<int> gpus_from(const std::string& device) {
   if (device == "cpu") return {};
   if (device == "cuda") return {0};

@@ -37,6 +37,8 @@ Activations activations_from(const std::string& name);
 Container container_from(const std::string& name);
 /// "PATTERN=FORMAT".
 UseFormat use_from(const std::string& text);
+/// "ADAPTER" or "ADAPTER:WEIGHT".
+LoraUse lora_from(const std::string& text);
 /// The GPUs that --device names: none for "cpu", GPU 0 for "cuda", GPU N for "cuda:N", every one of
 /// this machine for "cuda:all". Error{unsupported} where that is none.
 std::vector<int> gpus_from(const std::string& device);

@@ -11,6 +11,7 @@
 #include "command_progress.hpp"
 #include "commands.hpp"
 #include "launched_ranks.hpp"
+#include "plan_output.hpp"
 #include "report/html.hpp"
 #include "report/table.hpp"
 #include "report/units.hpp"
@@ -22,54 +23,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t worst_count = 10;
 
-std::uint64_t bytes(std::int64_t count) { return static_cast<std::uint64_t>(count); }
-
-const char* name_of(Treatment treatment) {
-  switch (treatment) {
-    case Treatment::quantize:
-      return "quantize";
-    case Treatment::split:
-      return "split";
-    case Treatment::drop:
-      return "drop";
-    case Treatment::copy:
-      break;
-  }
-  return "copy";
-}
-
-bool fits_on_disk(const ConversionPlan& plan) { return plan.disk_needed <= plan.disk_free; }
-
-Json left_out_json(const ConversionPlan& plan) {
-  Json files = Json::array();
-  for (std::size_t i = 0; i < plan.dropped_files.size(); ++i) {
-    files.push_back({{"file", plan.dropped_files[i]}, {"reason", plan.dropped_reasons[i]}});
-  }
-  return files;
-}
-
-std::string left_out_text(const ConversionPlan& plan, bool utf8) {
-  std::string text;
-  for (std::size_t i = 0; i < plan.dropped_files.size(); ++i) {
-    text +=
-        printable(fmt::format("left out: {} ({})", plan.dropped_files[i], plan.dropped_reasons[i]),
-                  utf8) +
-        "\n";
-  }
-  return text;
-}
-
-void print_notices(const ConversionPlan& plan, Console& console) {
-  for (const std::string& notice : plan.notices) console.note("note: " + notice);
-}
-
-// Free space is that of the moment: what a started run has written already is no longer free.
-std::string disk_sentence(const ConversionPlan& plan) {
-  return fmt::format("{} will be written, {} are free: {}", format_bytes(bytes(plan.disk_needed)),
-                     format_bytes(bytes(plan.disk_free)),
-                     fits_on_disk(plan) ? "enough" : "NOT ENOUGH");
-}
-
 Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
   Json document;
   document["input"] = command.options.input.string();
@@ -78,69 +31,23 @@ Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
   document["container"] = to_string(command.options.container);
   document["activations"] = to_string(command.options.activations);
   document["computed_on"] = plan.computed_on;
-  document["bytes_before"] = plan.bytes_before;
-  document["bytes_after"] = plan.bytes_after;
-  document["disk_needed"] = plan.disk_needed;
-  document["disk_free"] = plan.disk_free;
-  document["fits_on_disk"] = fits_on_disk(plan);
-  document["copied_files"] = plan.copied_files;
-  document["dropped_files"] = plan.dropped_files;
-  document["left_out"] = left_out_json(plan);
-  document["notices"] = plan.notices;
-  Json& tensors = document["tensors"] = Json::array();
-  for (const TensorPlan& tensor : plan.tensors) {
-    tensors.push_back({{"name", tensor.name},
-                       {"dtype", tensor.dtype},
-                       {"shape", tensor.shape},
-                       {"treatment", name_of(tensor.treatment)},
-                       {"reason", tensor.reason},
-                       {"format", tensor.format.empty() ? Json() : Json(tensor.format)},
-                       {"group", tensor.group.empty() ? Json(nullptr) : Json(tensor.group)},
-                       {"file", tensor.file},
-                       {"input_amax", tensor.input_amax ? Json(*tensor.input_amax) : Json()},
-                       {"bytes_before", tensor.bytes_before},
-                       {"bytes_after", tensor.bytes_after}});
-  }
+  add_plan(plan, document);
   return document;
 }
 
 void print_plan(const ConversionPlan& plan, const QuantizeCommand& command, Console& console) {
-  Table table({{"tensor", Align::left, true},
-               {"type", Align::left},
-               {"shape", Align::left},
-               {"treatment", Align::left},
-               {"why", Align::left, true},
-               {"before", Align::right},
-               {"after", Align::right}});
-  std::size_t quantized = 0;
-  for (const TensorPlan& tensor : plan.tensors) {
-    if (tensor.treatment == Treatment::quantize || tensor.treatment == Treatment::split) {
-      ++quantized;
-    }
-    const std::string treatment =
-        tensor.format.empty() ? name_of(tensor.treatment)
-                              : fmt::format("{} to {}", name_of(tensor.treatment), tensor.format);
-    table.add_row({tensor.name, tensor.dtype, format_shape(tensor.shape), treatment, tensor.reason,
-                   format_bytes(bytes(tensor.bytes_before)),
-                   format_bytes(bytes(tensor.bytes_after))});
-  }
-  table.add_rule();
-  table.add_row({fmt::format("{} of {} tensors quantized", quantized, plan.tensors.size()), "", "",
-                 "", "", format_bytes(bytes(plan.bytes_before)),
-                 format_bytes(bytes(plan.bytes_after))});
-  std::string text = table.text(console.out);
-  text +=
-      fmt::format("\n{}. {}.\n", format_change(bytes(plan.bytes_before), bytes(plan.bytes_after)),
-                  disk_sentence(plan));
+  std::string text = plan_table(plan).text(console.out);
+  text += fmt::format("\n{}. {}.\n",
+                      format_change(static_cast<std::uint64_t>(plan.bytes_before),
+                                    static_cast<std::uint64_t>(plan.bytes_after)),
+                      disk_sentence(plan));
   text += fmt::format("It would be quantized on {}, in the container {}.\n", plan.computed_on,
                       to_string(command.options.container));
   if (command.options.activations == Activations::dynamic ||
       !command.options.input_scales.empty()) {
     text += "Engines are told to quantize the inputs of these layers too.\n";
   }
-  for (const std::string& file : plan.copied_files) {
-    text += printable("copied unchanged: " + file, console.out.utf8) + "\n";
-  }
+  text += copied_text(plan, console.out.utf8);
   text += left_out_text(plan, console.out.utf8);
   console.print(text);
 }

@@ -40,6 +40,12 @@ struct DequantizeCommand {
   bool allow_nan = false;  ///< go on where scales are NaN
 };
 
+/// convert MODEL -o OUT --to CONTAINER ...
+struct ConvertCommand {
+  ConvertModelOptions options;
+  bool dry_run = false;  ///< print the plan, write nothing
+};
+
 /// repair MODEL -o DIR [--dry-run]
 struct RepairCommand {
   RepairModelOptions options;
@@ -80,6 +86,7 @@ struct ExplainCommand {
 
 int run_version(Console& console);
 int run(const QuantizeCommand& command, Console& console);
+int run(const ConvertCommand& command, Console& console);
 int run(const DequantizeCommand& command, Console& console);
 int run(const InspectCommand& command, Console& console);
 int run(const VerifyCommand& command, Console& console);

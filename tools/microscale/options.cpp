@@ -48,6 +48,14 @@ CLI::App& add_command(CLI::App& app, Words& words, const std::string& name,
   return command;
 }
 
+void add_run(CLI::App& command, Words& words) {
+  add_threads(command, words);
+  add(command, "--max-memory", words.max_memory, "SIZE", "Memory to stay under: 512M, 1GiB [1GiB]");
+  command.add_flag("--resume", words.resume,
+                   "Go on with an interrupted run of the same input and options");
+  command.add_flag("--dry-run", words.dry_run, "Print what would be done, write nothing");
+}
+
 void add_quantize(CLI::App& app, Words& words) {
   CLI::App& command =
       add_command(app, words, "quantize", "Make a model folder smaller",
@@ -62,6 +70,10 @@ void add_quantize(CLI::App& app, Words& words) {
       "Layers that match get another format: nvfp4, mxfp4, mxfp8 or fp8 (E4M3, a scale for "
       "each row); the first that matches counts; may be repeated")
       ->type_name("PATTERN=FORMAT");
+  add_patterns(command, "--lora", words.lora,
+               "LoRA adapter that peft saved, added before quantizing; PATH:0.5 adds half of it; "
+               "may be repeated")
+      ->type_name("PATH");
   add_numerics(command, words);
   add_patterns(command, "--include", words.include,
                "Quantize only tensors that match this glob, or re:REGEX; may be repeated");
@@ -81,12 +93,22 @@ void add_quantize(CLI::App& app, Words& words) {
       "Safetensors with E[x^2] of each input column");
   add(command, "--device", words.device, "DEVICE",
       "Compute on cpu, cuda, cuda:N or cuda:all; the same bytes [cpu]");
-  add_threads(command, words);
-  add(command, "--max-memory", words.max_memory, "SIZE", "Memory to stay under: 512M, 1GiB [1GiB]");
-  command.add_flag("--resume", words.resume,
-                   "Go on with an interrupted run of the same input and options");
-  command.add_flag("--dry-run", words.dry_run, "Print what would be done, write nothing");
+  add_run(command, words);
   add(command, "--report", words.report, "FILE", "Write an HTML report of what it cost");
+}
+
+void add_convert(CLI::App& app, Words& words) {
+  CLI::App& convert = add_command(
+      app, words, "convert", "Put quantized weights into another container, as they are",
+      "microscale convert Llama-3-8B-nvfp4 -o Llama-3-8B-modelopt --to modelopt");
+  add(convert, "MODEL", words.input, "PATH", "Quantized folder, .safetensors or GGUF file")
+      ->required();
+  add(convert, "-o,--output", words.output, "PATH", "What to write; made if absent")->required();
+  add(convert, "--to", words.container, "CONTAINER", "How layers are written")->required();
+  convert.add_flag("--to-nvfp4", words.to_nvfp4,
+                   "MXFP4 becomes NVFP4 also where the container holds both");
+  convert.add_flag("--exact", words.exact, "Refuse what would change a value");
+  add_run(convert, words);
 }
 
 void add_others(CLI::App& app, Words& words) {
@@ -227,6 +249,7 @@ void add_ptx(CLI::App& app, Words& words) {
 
 void add_commands(CLI::App& app, Words& words) {
   add_quantize(app, words);
+  add_convert(app, words);
   add_others(app, words);
   add_ptx(app, words);
   add_bench(app, words);

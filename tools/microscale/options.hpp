@@ -20,10 +20,10 @@ struct Words {
       importance, report, shell, action;
   std::string tensor_parallel = "0", threads = "0", max_memory = "1GiB", dtype = "bf16",
               device = "cpu", max_mse, global_scale;
-  std::vector<std::string> include, ignore, use, values;
+  std::vector<std::string> include, ignore, use, lora, values;
   LaunchWords launch;
   bool engines = false, resume = false, dry_run = false, compare = false, json = false,
-       allow_nan = false, allow_incomplete = false;
+       allow_nan = false, allow_incomplete = false, exact = false, to_nvfp4 = false;
   MmaWords mma;
   OccupancyWords occupancy;
   BenchWords bench;

@@ -130,6 +130,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     if (!words.experts.empty()) options.experts = expert_order_from(words.experts);
     if (!words.activations.empty()) options.activations = activations_from(words.activations);
     if (!words.container.empty()) options.container = container_from(words.container);
+    for (const std::string& text : words.lora) options.lora.push_back(lora_from(text));
     for (const std::string& text : words.use) options.use.push_back(use_from(text));
     options.input_scales = words.input_scales;
     options.importance = words.importance;
@@ -138,6 +139,18 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     options.max_memory = bytes_from("--max-memory", words.max_memory);
     options.resume = words.resume;
     return run(command, console);
+  }
+  if (name == "convert") {
+    ConvertModelOptions options;
+    options.input = words.input;
+    options.output = words.output;
+    options.container = container_from(words.container);
+    options.to_nvfp4 = words.to_nvfp4;
+    options.exact = words.exact;
+    options.threads = threads;
+    options.max_memory = bytes_from("--max-memory", words.max_memory);
+    options.resume = words.resume;
+    return run(ConvertCommand{std::move(options), words.dry_run}, console);
   }
   if (name == "dequantize")
     return run(DequantizeCommand{words.input, words.output, dtype_from(words.dtype), threads,

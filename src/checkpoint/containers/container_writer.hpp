@@ -47,6 +47,9 @@ class ContainerWriter {
   /// Success, or why the container cannot hold what the options ask for.
   virtual Status check(const QuantizeModelOptions& options) const = 0;
 
+  /// Whether loaders of the container take weights of this format.
+  virtual bool holds(WeightFormat) const { return true; }
+
   /// Of the weight [rows, cols] of `module`; cols is a multiple of the block.
   virtual LayerTensors layer(const LayerScheme& scheme, std::string_view module, std::int64_t rows,
                              std::int64_t cols) const = 0;

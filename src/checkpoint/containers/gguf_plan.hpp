@@ -42,6 +42,9 @@ Result<GgufPlan> plan_gguf(const GgufFile& file);
 /// A number of the model's metadata ("attention.head_count" of "llama.attention.head_count").
 std::optional<double> gguf_model_number(const GgufFile& file, const std::string& key);
 
+/// Where row `row` of the dense tensor is in the file, counted in rows.
+std::int64_t stored_row(const GgufSource& source, std::int64_t row);
+
 /// Values [first, first + out.size()) in row-major order, exact in FP32.
 Status read_gguf_values(const InputFile& file, const GgufSource& source, std::int64_t first,
                         std::span<float> out);

@@ -41,14 +41,15 @@ Status read_in_order(const InputFile& file, const GgufSource& source, std::int64
   return success();
 }
 
-// Where row `row` of the dense tensor is in the file: of each head, rows 0, 1, 2, ... of the first
-// half and of the second lie in turn.
-std::int64_t stored_row(std::int64_t row, std::int64_t head_rows) {
-  const std::int64_t head = row / head_rows, inside = row % head_rows, half = head_rows / 2;
+}  // namespace
+
+// Of each head, rows 0, 1, 2, ... of the first half and of the second lie in turn.
+std::int64_t stored_row(const GgufSource& source, std::int64_t row) {
+  if (source.head_rows == 0) return row;
+  const std::int64_t head_rows = source.head_rows, half = head_rows / 2;
+  const std::int64_t head = row / head_rows, inside = row % head_rows;
   return head * head_rows + inside % half * 2 + inside / half;
 }
-
-}  // namespace
 
 Status read_gguf_values(const InputFile& file, const GgufSource& source, std::int64_t first,
                         std::span<float> out) {
@@ -60,7 +61,7 @@ Status read_gguf_values(const InputFile& file, const GgufSource& source, std::in
     for (std::size_t done = 0; done < out.size() && read;) {
       const std::int64_t at = first + static_cast<std::int64_t>(done), col = at % cols;
       const auto length = std::min(out.size() - done, static_cast<std::size_t>(cols - col));
-      const std::int64_t row = stored_row(at / cols, source.head_rows);
+      const std::int64_t row = stored_row(source, at / cols);
       read = read_in_order(file, source, row * cols + col, out.subspan(done, length));
       done += length;
     }

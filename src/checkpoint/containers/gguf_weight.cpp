@@ -6,6 +6,8 @@
 #include <array>
 
 #include "checkpoint/containers/containers.hpp"
+#include "checkpoint/containers/gguf_unpack.hpp"
+#include "checkpoint/json.hpp"
 
 namespace microscale {
 namespace {
@@ -63,6 +65,48 @@ void GgufWeight::will_need(std::int64_t first, std::int64_t count) const {
                      end = (first + count + type.block - 1) / type.block;
   file_->will_need(source_.begin + static_cast<std::uint64_t>(begin * type.bytes),
                    static_cast<std::uint64_t>((end - begin) * type.bytes));
+}
+
+std::optional<BlockCoding> GgufWeight::coding_of(const MatrixSlice& slice) const {
+  const auto format = format_of_gguf(source_.type);
+  const bool rows = slice.col_step == 1 && slice.first == 0 && slice.row_step == slice.cols &&
+                    source_.shape.size() == 2 && slice.cols == source_.shape[1];
+  if (!format || !rows || source_.plus_one) return std::nullopt;
+  if (source_.scale != 1.0f && *format != Format::nvfp4) return std::nullopt;
+  return BlockCoding{.format = *format, .multiplier = source_.scale};
+}
+
+Status GgufWeight::read_block_tile(const MatrixSlice& slice, const Tile& tile,
+                                   std::span<std::uint8_t> codes,
+                                   std::span<std::uint8_t> scales) const {
+  const GgufTypeInfo& type = info(source_.type);
+  constexpr std::int64_t most = 64 * 512;  // elements
+  std::array<std::uint8_t, most / 32 * 18> raw;
+  for (std::int64_t row = 0; row < tile.rows; ++row) {
+    const std::int64_t begin = stored_row(source_, tile.row + row) * slice.cols + tile.col;
+    for (std::int64_t done = 0; done < tile.cols; done += most) {
+      const std::int64_t count = std::min(most, tile.cols - done);
+      const auto blocks =
+          std::span(raw).first(static_cast<std::size_t>(count / type.block * type.bytes));
+      Status read = file_->read_at(
+          source_.begin + static_cast<std::uint64_t>((begin + done) / type.block * type.bytes),
+          blocks);
+      if (!read) return read;
+      const std::size_t code_count = static_cast<std::size_t>(count / 2);
+      const std::size_t scale_count = scales.size() * code_count / codes.size();
+      const auto at = static_cast<std::size_t>(row * tile.cols + done);
+      const bool known =
+          unpack_gguf_blocks(source_.type, blocks, codes.subspan(at / 2, code_count),
+                             scales.subspan(at / 2 * scales.size() / codes.size(), scale_count));
+      if (known) continue;
+      return Failure{
+          ErrorCode::bad_input,
+          fmt::format("{} has a block with the scale 0xFF, which only llama.cpp takes for a "
+                      "number; make the file again",
+                      in_quotes(name()))};
+    }
+  }
+  return success();
 }
 
 void find_gguf_weights(ContainerScan& scan) {

@@ -16,6 +16,11 @@ class GgufWeight final : public StoredWeight {
   Status decode(std::int64_t first, std::int64_t count, std::span<std::uint8_t> out) const override;
   void will_need(std::int64_t first, std::int64_t count) const override;
 
+  /// Of MXFP4 and NVFP4. A scale of 0xFF, which only here is a number, cannot be read as a block.
+  std::optional<BlockCoding> coding_of(const MatrixSlice& slice) const override;
+  Status read_block_tile(const MatrixSlice& slice, const Tile& tile, std::span<std::uint8_t> codes,
+                         std::span<std::uint8_t> scales) const override;
+
  private:
   GgufSource source_;
   const InputFile* file_;

@@ -67,6 +67,26 @@ class GptOssExperts final : public StoredWeight {
     return success();
   }
 
+  std::optional<BlockCoding> coding_of(const MatrixSlice& slice) const override {
+    if (slice.col_step != outputs_ || slice.cols != inputs_) return std::nullopt;
+    return BlockCoding{.format = format};
+  }
+
+  Status read_block_tile(const MatrixSlice& slice, const Tile& tile, std::span<std::uint8_t> codes,
+                         std::span<std::uint8_t> scales) const override {
+    const auto row_codes = static_cast<std::size_t>(tile.cols / 2);
+    const auto row_scales = static_cast<std::size_t>(tile.cols / block);
+    for (std::int64_t row = 0; row < tile.rows; ++row) {
+      const std::int64_t element = slice.element(tile.row + row, tile.col);
+      const std::int64_t stored = element / (inputs_ * outputs_) * outputs_ + element % outputs_;
+      const auto at = static_cast<std::size_t>(row);
+      Status read = read_row(stored, tile.col, tile.cols, codes.subspan(at * row_codes, row_codes),
+                             scales.subspan(at * row_scales, row_scales));
+      if (!read) return read;
+    }
+    return success();
+  }
+
  private:
   static constexpr std::int64_t chunk = 8192;  // elements
 

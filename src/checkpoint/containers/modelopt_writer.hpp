@@ -8,6 +8,7 @@ namespace microscale {
 class ModelOptWriter final : public ContainerWriter {
  public:
   Status check(const QuantizeModelOptions& options) const override;
+  bool holds(WeightFormat format) const override { return format != WeightFormat::mxfp4; }
   LayerTensors layer(const LayerScheme& scheme, std::string_view module, std::int64_t rows,
                      std::int64_t cols) const override;
   bool stores_divisors() const override { return false; }

@@ -39,6 +39,33 @@ Status StoredWeight::read_blocks(std::int64_t, std::int64_t, std::span<std::uint
                                                      in_quotes(name()), facts_.description)};
 }
 
+std::optional<BlockCoding> StoredWeight::coding_of(const MatrixSlice& slice) const {
+  const BlockCoding* coding = blocks();
+  if (!coding || slice.col_step != 1) return std::nullopt;
+  const std::int64_t block = info(coding->format).block;
+  const bool whole =
+      slice.cols % block == 0 && slice.first % block == 0 && slice.row_step % block == 0;
+  return whole ? std::optional(*coding) : std::nullopt;
+}
+
+Status StoredWeight::read_block_tile(const MatrixSlice& slice, const Tile& tile,
+                                     std::span<std::uint8_t> codes,
+                                     std::span<std::uint8_t> scales) const {
+  if (tile.elements() == 0) return success();
+  const bool whole_rows = tile.cols == slice.row_step;
+  const std::int64_t runs = whole_rows ? 1 : tile.rows;
+  const std::size_t run_codes = codes.size() / static_cast<std::size_t>(runs);
+  const std::size_t run_scales = scales.size() / static_cast<std::size_t>(runs);
+  for (std::int64_t run = 0; run < runs; ++run) {
+    const auto at = static_cast<std::size_t>(run);
+    Status read = read_blocks(slice.element(tile.row + run, tile.col), tile.elements() / runs,
+                              codes.subspan(at * run_codes, run_codes),
+                              scales.subspan(at * run_scales, run_scales));
+    if (!read) return read;
+  }
+  return success();
+}
+
 void convert_values(std::span<const std::uint8_t> from, int from_bytes, DType to,
                     std::span<std::uint8_t> out) {
   const auto count = static_cast<std::int64_t>(from.size()) / from_bytes;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct WeightFacts {
   std::vector<const ModelTensor*> parts;
   /// Codes lie across the dense tensor's rows, so that long pieces cost less than many short ones.
   bool transposed = false;
+  StoredType copied = StoredType::bf16;  // what it is written as where it is kept
 };
 
 /// Codes that are those of one of our formats: value = code * (scale * multiplier), or, where
@@ -74,6 +76,16 @@ class StoredWeight {
   /// multiples of the block, as BlockTensor has them row by row. Only where blocks() is not null.
   virtual Status read_blocks(std::int64_t first, std::int64_t count, std::span<std::uint8_t> codes,
                              std::span<std::uint8_t> scales) const;
+
+  /// Of a matrix of the tensor whose rows are whole blocks: the tensor itself, an expert of many.
+  /// Nothing where codes and scales are not those of one of our formats, or blocks run otherwise.
+  virtual std::optional<BlockCoding> coding_of(const MatrixSlice& slice) const;
+
+  /// As read_tile, of codes and scales: the tile row by row, as BlockTensor has it. It begins and
+  /// ends at blocks. Only where coding_of gives a coding.
+  virtual Status read_block_tile(const MatrixSlice& slice, const Tile& tile,
+                                 std::span<std::uint8_t> codes,
+                                 std::span<std::uint8_t> scales) const;
 
  private:
   WeightFacts facts_;

@@ -1,0 +1,39 @@
+// A hash of the values that blocks stand for, whatever codes, scales and container hold them: the
+// same before and after a conversion that changed no value.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "checkpoint/containers/stored_weight.hpp"
+
+namespace microscale {
+
+/// Of the values of one matrix. Blocks are hashed as sixteen codes of four bits (or eight of eight)
+/// and the number that each is multiplied by, in FP32 as readers compute it; four-bit codes are
+/// first doubled as often as E2M1 allows, and that number halved, so that equal values are equal
+/// whatever scale they came with. Two matrices with equal hashes decode to the same FP32 values, up
+/// to chance (2^-64), where blocks of eight bits have the same codes.
+class ValueHash {
+ public:
+  /// `name`: of the module, so that two matrices in each other's place are noticed.
+  ValueHash(std::string_view name, const BlockCoding& coding);
+
+  /// Of whole blocks from element `first` of the matrix on. The sum over all blocks, in any order,
+  /// is the hash of the matrix.
+  std::uint64_t of(std::int64_t first, std::span<const std::uint8_t> codes,
+                   std::span<const std::uint8_t> scales) const;
+
+  /// Whether a scale, or a code of eight bits, stands for NaN; the first such block or -1.
+  std::int64_t first_nan(std::span<const std::uint8_t> codes,
+                         std::span<const std::uint8_t> scales) const;
+
+ private:
+  BlockCoding coding_;
+  std::uint64_t key_ = 0;
+  std::array<double, 256> steps_{};  // by scale byte
+};
+
+}  // namespace microscale
