@@ -28,8 +28,9 @@ if [ ! -f "$stamp" ]; then
   }
   lean || scripts/step "install torch, transformers" $pip -r $lists/requirements.txt -r $lists/needs.txt ||
     not_run "pip could not install what $lists lists (see above)"
-  # Without it, check_containers.py says NOT RUN for its part.
+  # Without these, check_containers.py and check_modelopt.py say NOT RUN.
   scripts/step "install comfy-kitchen" $pip --no-deps comfy-kitchen==0.2.40 || true
+  scripts/step "install nvidia-modelopt" $pip --no-deps -r $lists/modelopt.txt || true
   # Without it, check_adapters.py says NOT RUN.
   scripts/step "install peft" $pip --no-deps peft==0.21.2 || true
   touch "$stamp"
@@ -73,9 +74,20 @@ for client in compressed_tensors transformers; do
   grep -hE '^  (compressed-tensors|transformers),' build/logs/$client.log || true
 done
 check containers $venv/bin/python scripts/test_clients/check_containers.py build/microscale "$work"
-grep -hE '^  (transformers|torch|comfy-kitchen)[,:]' build/logs/containers.log || true
+grep -hE '^  (transformers|torch|comfy-kitchen|compressed-tensors)[,:]' build/logs/containers.log || true
 check adapters $venv/bin/python scripts/test_clients/check_adapters.py build/microscale "$work"
 grep -hE '^  peft[,:]' build/logs/adapters.log || true
+
+# ModelOpt decodes what we write for it, and we what it exports.
+for format in nvfp4 mxfp8; do
+  scripts/step "quantize (ModelOpt, $format)" build/microscale quantize $model -o "$work/modelopt-$format" \
+    --format $format --container modelopt
+done
+scripts/step "quantize (ModelOpt, mixed)" build/microscale quantize $model -o "$work/modelopt-mixed" --format nvfp4 \
+  --use '*.attention.*=fp8' --use '*.output.dense=mxfp8' --container modelopt
+check modelopt $venv/bin/python scripts/test_clients/check_modelopt.py build/microscale "$work" modelopt \
+  modelopt-nvfp4 modelopt-mxfp8 modelopt-mixed
+grep -E '^  (nvidia-modelopt|by-)' build/logs/modelopt.log || true
 
 # GGUF, as the gguf package and transformers read it; a real model where PyPI can be reached.
 gguf_model=$gguf_folder/SmolLM2-135M-Instruct.Q4_1.gguf

@@ -45,7 +45,9 @@ struct WeightScheme {
 
 // "FP8, one scale per row", "INT4 in groups of 128".
 std::string scheme_in_words(const Json& weights, std::int64_t bits, std::int64_t group) {
-  const std::string strategy = text_member(weights, "strategy");
+  std::string strategy = text_member(weights, "strategy");
+  // What compressed-tensors takes it for; ModelOpt's configurations leave it out.
+  if (strategy.empty() && group <= 0) strategy = group < 0 ? "channel" : "tensor";
   std::string words =
       fmt::format("{}{}", text_member(weights, "type") == "float" ? "FP" : "INT", bits);
   if (strategy == "channel") return words + ", one scale per row";

@@ -178,6 +178,17 @@ TEST(QuantizationConfig, describes_groups_that_are_not_decoded_here) {
   for (std::size_t i = 1; i < 6; ++i) EXPECT_FALSE(mixed.groups[i].format.has_value());
 }
 
+TEST(QuantizationConfig, takes_a_strategy_that_is_left_out_as_compressed_tensors_does) {
+  Json config = config_for(Format::nvfp4);
+  auto& weights = config["quantization_config"]["config_groups"]["group_0"]["weights"];
+  weights = {{"num_bits", 8}, {"type", "float"}};
+  EXPECT_EQ(parsed(config).groups[0].scheme, "FP8, one scale per tensor");
+  weights["group_size"] = -1;
+  EXPECT_EQ(parsed(config).groups[0].scheme, "FP8, one scale per row");
+  weights["group_size"] = 64;
+  EXPECT_EQ(parsed(config).groups[0].scheme, "FP8 in groups of 64");
+}
+
 TEST(QuantizationConfig, tells_how_the_cache_is_scaled) {
   Json config = config_for(Format::nvfp4);
   EXPECT_FALSE(parsed(config).kv_cache.has_value());
