@@ -138,8 +138,22 @@ class Reader {
           std::pair("alora_invocation_tokens",
                     "activation by tokens (alora_invocation_tokens), "
                     "so it is not to be merged"),
+          std::pair("layer_replication", "layers that stand several times (layer_replication)"),
+          std::pair("use_bdlora", "block-diagonal factors (use_bdlora)"),
+          std::pair("kasa_config", "singular values of KaSA (kasa_config)"),
+          std::pair("monteclora_config", "sampled factors (monteclora_config)"),
+          std::pair("arrow_config", "a router between adapters (arrow_config)"),
           std::pair("use_qalora", "QALoRA (use_qalora)")}) {
       if (is_set(key)) return bad(fmt::format("has {}; {}", what, merge_it));
+    }
+    // These take from the base model's weights what the adapter begins with.
+    const std::string start = text_member(config_, "init_lora_weights");
+    for (const std::string_view method : {"pissa", "olora", "corda", "loftq", "lora_ga"}) {
+      if (!start.starts_with(method)) continue;
+      return bad(
+          fmt::format("was made for weights that {} changed (init_lora_weights); save it as "
+                      "plain LoRA (peft: path_initial_model_for_weight_conversion), or {}",
+                      in_quotes(start), merge_it));
     }
     if (const std::string bias = text_member(config_, "bias"); !bias.empty() && bias != "none") {
       return bad(fmt::format("has biases (bias: {}); {}", in_quotes(bias), merge_it));

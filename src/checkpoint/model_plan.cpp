@@ -16,6 +16,7 @@
 #include "checkpoint/include_check.hpp"
 #include "checkpoint/input_scales.hpp"
 #include "checkpoint/kept_codes.hpp"
+#include "checkpoint/kept_kv_cache.hpp"
 #include "checkpoint/merged_weight.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/layer_groups.hpp"
@@ -385,6 +386,9 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (!descriptions) return descriptions.failure();
   plan.config_text = std::move(descriptions.value().config);
   plan.other_texts = std::move(descriptions.value().others);
+  if (options.keep_codes) {
+    if (Status kept = keep_kv_cache_scheme(plan, options.container); !kept) return kept.failure();
+  }
   if (!plan.model.index_name.empty()) plan.index_text = make_index(plan);
   if (Status checked = check_plan(plan); !checked) return checked.failure();
   if (Status totals = add_totals(plan, options); !totals) return totals.failure();

@@ -22,8 +22,7 @@ std::uint64_t folded(std::uint64_t a, std::uint64_t b) {
 }
 
 std::uint64_t mixed(std::uint64_t codes, double step, std::uint64_t place) {
-  const std::uint64_t first = folded(codes ^ odd_key, place * 2 + 1);
-  return folded(first ^ std::bit_cast<std::uint64_t>(step), place ^ 0xD6E8FEB86659FD93);
+  return folded(codes ^ place, std::bit_cast<std::uint64_t>(step) ^ (place * odd_key + 1));
 }
 
 // Twice each of sixteen E2M1 codes, none of which is 4 or 6 in magnitude.

@@ -77,6 +77,8 @@ TEST_F(LoraAdapterFile, kinds_that_are_no_sum_are_refused_by_name) {
                    "(modules_to_save)"),
         std::tuple(R"("r": 4)", R"("r": 4, "target_parameters": ["a"])", "(target_parameters)"),
         std::tuple(R"("r": 4)", R"("r": 4, "lora_bias": true)", "(lora_bias)"),
+        std::tuple(R"("r": 4)", R"("r": 4, "init_lora_weights": "pissa_niter_16")",
+                   "weights that 'pissa_niter_16' changed"),
         std::tuple(R"("LORA")", R"("LOKR")", "peft_type 'LOKR'"),
         std::tuple(R"("r": 4)", R"("r": 8)", "of rank 4, but its adapter_config.json says 8"),
         std::tuple(R"("r": 4)", R"("r": "4")", "no numbers r and lora_alpha"),

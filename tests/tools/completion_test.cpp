@@ -17,9 +17,10 @@ std::string offered(const std::string& words, const std::string& folder = "/") {
 }
 
 TEST(BashCompletion, offers_commands_first) {
-  EXPECT_EQ(offered("microscale ''"),
-            "quantize dequantize inspect verify repair compare explain ptx bench sass completion "
-            "version");
+  EXPECT_EQ(
+      offered("microscale ''"),
+      "quantize convert dequantize inspect verify repair compare explain ptx bench sass completion "
+      "version");
   EXPECT_EQ(offered("microscale qu"), "quantize");
   EXPECT_EQ(offered("microscale --"), "--help --version");
 }

@@ -9,9 +9,9 @@
 namespace microscale::testing {
 namespace {
 
-const std::vector<std::string> commands = {"quantize", "dequantize", "inspect",
-                                           "verify",   "compare",    "explain",
-                                           "ptx",      "completion", "version"};
+const std::vector<std::string> commands = {"quantize",   "convert", "dequantize", "inspect",
+                                           "verify",     "compare", "explain",    "ptx",
+                                           "completion", "version"};
 
 TEST(Help, of_every_command_ends_with_an_example_within_80_columns) {
   for (const std::string& command : commands) {

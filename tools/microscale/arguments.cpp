@@ -147,9 +147,9 @@ Activations activations_from(const std::string& name) {
   return Activations::dynamic;
 }
 
-Container container_from(const std::string& name) {
+Container container_from(const std::string& option, const std::string& name) {
   const std::optional<Container> container = parse_container(name);
-  if (!container) unknown("--container", name, choices_of("CONTAINER"));
+  if (!container) unknown(option, name, choices_of("CONTAINER"));
   return *container;
 }
 

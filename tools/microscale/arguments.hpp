@@ -34,7 +34,7 @@ Numerics numerics_from(const NumericWords& words, Format format);
 DType dtype_from(const std::string& name);
 ExpertOrder expert_order_from(const std::string& name);
 Activations activations_from(const std::string& name);
-Container container_from(const std::string& name);
+Container container_from(const std::string& option, const std::string& name);
 /// "PATTERN=FORMAT".
 UseFormat use_from(const std::string& text);
 /// "ADAPTER" or "ADAPTER:WEIGHT".

@@ -129,7 +129,8 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     options.allow_incomplete = words.allow_incomplete;
     if (!words.experts.empty()) options.experts = expert_order_from(words.experts);
     if (!words.activations.empty()) options.activations = activations_from(words.activations);
-    if (!words.container.empty()) options.container = container_from(words.container);
+    if (!words.container.empty())
+      options.container = container_from("--container", words.container);
     for (const std::string& text : words.lora) options.lora.push_back(lora_from(text));
     for (const std::string& text : words.use) options.use.push_back(use_from(text));
     options.input_scales = words.input_scales;
@@ -144,7 +145,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     ConvertModelOptions options;
     options.input = words.input;
     options.output = words.output;
-    options.container = container_from(words.container);
+    options.container = container_from("--to", words.container);
     options.to_nvfp4 = words.to_nvfp4;
     options.exact = words.exact;
     options.threads = threads;
