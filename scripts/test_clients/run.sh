@@ -75,6 +75,8 @@ for client in compressed_tensors transformers; do
 done
 check containers $venv/bin/python scripts/test_clients/check_containers.py build/microscale "$work"
 grep -hE '^  (transformers|torch|comfy-kitchen|compressed-tensors)[,:]' build/logs/containers.log || true
+check convert $venv/bin/python scripts/test_clients/check_convert.py build/microscale "$work"
+grep -hE '^  (torch|transformers)[,:]' build/logs/convert.log || true
 check adapters $venv/bin/python scripts/test_clients/check_adapters.py build/microscale "$work"
 grep -hE '^  peft[,:]' build/logs/adapters.log || true
 

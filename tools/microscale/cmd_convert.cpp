@@ -5,6 +5,8 @@
 
 #include "command_progress.hpp"
 #include "commands.hpp"
+#include "launched_ranks.hpp"
+#include "microscale/error.hpp"
 #include "plan_output.hpp"
 #include "report/terminal.hpp"
 #include "report/units.hpp"
@@ -75,6 +77,10 @@ std::string text_of(const ConvertedModel& model, const ConvertCommand& command, 
 }  // namespace
 
 int run(const ConvertCommand& command, Console& console) {
+  if (launched_ranks().count() > 1) {
+    throw Error(ErrorCode::invalid_argument,
+                "convert: one process converts a model; start it without mpirun");
+  }
   if (command.dry_run) return dry_run(command, console);
   CommandProgress progress(console, "convert");
   const ConvertedModel model = convert_model(command.options, progress.callback());
