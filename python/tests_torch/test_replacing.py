@@ -127,3 +127,11 @@ def test_caches_of_sizes_that_are_refused():
     ):
         with pytest.raises(ms.Error, match=words):
             mst.KvCache(**{"batch": 1, "kv_heads": 2, "head_dim": 64, "max_tokens": 32, **change})
+
+
+def test_an_error_names_the_layer():
+    model = nn.Sequential(nn.Linear(32, 32), nn.Sequential(nn.Linear(32, 32)))
+    with torch.no_grad():
+        model[1][0].weight[0, 0] = float("nan")
+    with pytest.raises(ValueError, match="^1.0: quantize: the input holds NaN"):
+        mst.quantize_(model, refuse_non_finite=True)

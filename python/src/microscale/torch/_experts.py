@@ -9,7 +9,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ._mlp import _activation_of
-from ._module import PackedModule, WeightSet, _stacked, no_tensor, ops, quantized, require_format
+from ._module import (
+    PackedModule,
+    WeightSet,
+    _stacked,
+    in_forward_mode,
+    no_tensor,
+    ops,
+    quantized,
+    require_format,
+)
 
 
 class _GroupedProduct(torch.autograd.Function):
@@ -36,6 +45,20 @@ class _GroupedProduct(torch.autograd.Function):
         for e in range(experts):
             of_x[ends[e] : ends[e + 1]] = grad[ends[e] : ends[e + 1]] @ weights[e]
         return of_x, *(None,) * 7
+
+
+class _ForwardGrouped(_GroupedProduct):
+    """_GroupedProduct with the tangents of the input."""
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _GroupedProduct.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*inputs[1:4])
+
+    @staticmethod
+    def jvp(ctx, of_x, *_):
+        packed, scale, offsets = ctx.saved_tensors
+        return ops.grouped_linear(of_x, packed, scale, None, offsets, None, 0, None, *ctx.sizes)
 
 
 class Experts(PackedModule):
@@ -145,8 +168,10 @@ class Experts(PackedModule):
 
     def _product(self, x: Tensor, name: str, offsets: Tensor, n: int, k: int) -> Tensor:
         packed, scale = self._buffers[name + "packed"], self._buffers[name + "global_scale"]
-        if torch.is_grad_enabled() and x.requires_grad:
-            return _GroupedProduct.apply(x, packed, scale, offsets, self.num_experts, n, k, self.format)
+        tangents = in_forward_mode()
+        if tangents or torch.is_grad_enabled() and x.requires_grad:
+            function = _ForwardGrouped if tangents else _GroupedProduct
+            return function.apply(x, packed, scale, offsets, self.num_experts, n, k, self.format)
         return ops.grouped_linear(
             x, packed, scale, None, offsets, None, 0, None, self.num_experts, n, k, self.format
         )

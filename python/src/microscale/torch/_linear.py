@@ -12,6 +12,7 @@ from ._module import (
     PackedModule,
     Parts,
     WeightSet,
+    in_forward_mode,
     no_tensor,
     ops,
     quantized,
@@ -22,6 +23,8 @@ from ._module import (
 
 class _Product(torch.autograd.Function):
     """linear with the gradients of its input and its bias. The weights are constants."""
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward(x, packed, scale, bias, n, k, format):
@@ -44,6 +47,29 @@ class _Product(torch.autograd.Function):
         if ctx.needs_input_grad[3]:
             of_bias = grad.reshape(-1, n).sum(0, dtype=torch.float32).to(ctx.bias_type)
         return of_x, None, None, of_bias, None, None, None
+
+
+class _ForwardProduct(_Product):
+    """_Product with tangents of the input and the bias."""
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _Product.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(inputs[1], inputs[2])
+        ctx.shape = output.shape
+
+    @staticmethod
+    def jvp(ctx, of_x, _packed, _scale, of_bias, *_):
+        packed, scale = ctx.saved_tensors
+        if of_x is None:
+            return of_bias.expand(ctx.shape)
+        tangent = ops.linear(of_x, packed, scale, None, *ctx.sizes)
+        return tangent if of_bias is None else tangent + of_bias
+
+
+def product(*arguments: Any) -> Tensor:
+    """ops.linear with derivatives."""
+    return (_ForwardProduct if in_forward_mode() else _Product).apply(*arguments)
 
 
 class Linear(PackedModule):
@@ -152,13 +178,13 @@ class Linear(PackedModule):
         buffers, bias = self._buffers, self._parameters["bias"]  # a lookup each; attributes cost more
         packed, scale = buffers["packed"], buffers["global_scale"]
         try:
-            differentiate = torch.is_grad_enabled() and (
-                x.requires_grad or bias is not None and bias.requires_grad
-            )
+            differentiate = (
+                torch.is_grad_enabled() and (x.requires_grad or bias is not None and bias.requires_grad)
+            ) or in_forward_mode()
         except AttributeError:
             raise no_tensor("x", x) from None
         if differentiate:
-            return _Product.apply(x, packed, scale, bias, self.out_features, self.in_features, self.format)
+            return product(x, packed, scale, bias, self.out_features, self.in_features, self.format)
         return ops.linear(x, packed, scale, bias, self.out_features, self.in_features, self.format)
 
     def extra_repr(self) -> str:

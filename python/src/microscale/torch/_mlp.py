@@ -8,8 +8,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._linear import _Product
-from ._module import PackedModule, WeightSet, no_tensor, ops, quantized, require_format, require_linear
+from ._linear import product
+from ._module import (
+    PackedModule,
+    WeightSet,
+    in_forward_mode,
+    no_tensor,
+    ops,
+    quantized,
+    require_format,
+    require_linear,
+)
 
 _ACTIVATIONS = {
     "silu": "silu",
@@ -40,6 +49,8 @@ def _activation_of(module: Any) -> str:
 class _GatedProduct(torch.autograd.Function):
     """gated_linear with the gradient of its input, for which both products are computed again, dense."""
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(x, packed, scale, up_scale, gate_bias, up_bias, n, k, format, activation):
         return ops.gated_linear(x, packed, scale, up_scale, gate_bias, up_bias, n, k, format, activation)
@@ -51,20 +62,44 @@ class _GatedProduct(torch.autograd.Function):
         ctx.sizes = sizes
 
     @staticmethod
-    def backward(ctx, grad):
+    def dense(ctx):
+        """Both matrices, and x times each."""
         x, packed, scale, up_scale, gate_bias, up_bias = ctx.saved_tensors
-        n, k, format, activation = ctx.sizes
+        n, k, format, _ = ctx.sizes
         words = (1, n, k, format, x.dtype)
         gate = ops.dense_weights(packed, scale, *words, False, True)[0]
         up = ops.dense_weights(packed, up_scale, *words, True, True)[0]
         g = F.linear(x, gate, None if gate_bias is None else gate_bias.to(x.dtype))
         u = F.linear(x, up, None if up_bias is None else up_bias.to(x.dtype))
-        if activation == "silu":
+        return gate, up, g, u
+
+    @staticmethod
+    def backward(ctx, grad):
+        gate, up, g, u = _GatedProduct.dense(ctx)
+        if ctx.sizes[3] == "silu":
             of_gate, active = torch.ops.aten.silu_backward(grad * u, g), F.silu(g)
         else:
             of_gate = torch.ops.aten.gelu_backward(grad * u, g, approximate="tanh")
             active = F.gelu(g, approximate="tanh")
         return of_gate @ gate + (grad * active) @ up, *(None,) * 9
+
+
+class _ForwardGated(_GatedProduct):
+    """_GatedProduct with the tangents of the input."""
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _GatedProduct.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*inputs[:6])
+
+    @staticmethod
+    def jvp(ctx, of_x, *_):
+        gate, up, g, u = _GatedProduct.dense(ctx)
+        of_g, of_u = F.linear(of_x, gate), F.linear(of_x, up)
+        if ctx.sizes[3] == "silu":
+            return torch.ops.aten.silu_backward(of_g, g) * u + F.silu(g) * of_u
+        active = F.gelu(g, approximate="tanh")
+        return torch.ops.aten.gelu_backward(of_g, g, approximate="tanh") * u + active * of_u
 
 
 class GatedMlp(PackedModule):
@@ -152,9 +187,10 @@ class GatedMlp(PackedModule):
         )
         if not isinstance(x, Tensor):
             raise no_tensor("x", x)
-        if torch.is_grad_enabled() and x.requires_grad:
-            return _Product.apply(
-                _GatedProduct.apply(*gated),
+        tangents = in_forward_mode()
+        if tangents or torch.is_grad_enabled() and x.requires_grad:
+            return product(
+                (_ForwardGated if tangents else _GatedProduct).apply(*gated),
                 self.down_packed,
                 self.down_global_scale,
                 self.down_bias,

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from .. import _core
 from ._packing import BITS, block_of, packed_bytes, unpack
@@ -324,6 +325,12 @@ def _stacked(parts: Sequence[Parts]) -> Parts:
         torch.stack([part.scales for part in parts]),
         None if divisors[0] is None else torch.cat([d.reshape(1) for d in divisors if d is not None]),
     )
+
+
+def in_forward_mode() -> bool:
+    """Whether torch.func.jvp or the like is at work. Its tangents need autograd.Functions with a jvp, which
+    torch.compile does not take: classes of their own."""
+    return forward_ad._current_level >= 0
 
 
 def no_tensor(name: str, value: Any) -> TypeError:

@@ -74,6 +74,23 @@ def for_gpu(x: Tensor, dtype: torch.dtype | None) -> tuple[Tensor, torch.dtype |
     return (x.to(torch.bfloat16), dtype or torch.float32) if x.dtype == torch.float32 else (x, dtype)
 
 
+def map_rows(name: str) -> None:
+    """torch.vmap of an operator whose x has any leading axes: one call; one each where weights differ."""
+    op = getattr(torch.ops.microscale, name).default
+
+    def rule(info: Any, dims: tuple[Any, ...], *arguments: Any, **words: Any) -> tuple[Tensor, int]:
+        x, *rest = arguments
+        if dims[0] is not None and all(dim is None for dim in dims[1:]):
+            return op(x.movedim(dims[0], 0), *rest, **words), 0
+        every = [
+            [a if dim is None else a.select(dim, i) for a, dim in zip(arguments, dims, strict=False)]
+            for i in range(info.batch_size)
+        ]
+        return torch.stack([op(*one, **words) for one in every]), 0
+
+    torch.library.register_vmap(f"microscale::{name}", rule, lib=_library)
+
+
 def require_dense(x: Tensor, name: str = "x") -> None:
     """While a graph is made; the kernels say the same."""
     if x.dtype not in _DENSE:

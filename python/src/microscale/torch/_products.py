@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .._core import packed_gated_matmul, packed_grouped_matmul, packed_matmul, packed_matmul_out
-from ._ops import define, for_gpu, result_of, retried
+from ._ops import define, for_gpu, map_rows, result_of, retried
 
 Type = Optional[torch.dtype]  # what mypy takes for a type where torch is not installed
 
@@ -51,6 +51,7 @@ define(
     _linear_cuda,
     autocast=1,
 )
+map_rows("linear")
 define(
     "linear_out(Tensor x, Tensor packed, Tensor? global_scale, Tensor? bias, SymInt n, SymInt k, "
     "str format, Tensor(a!) out) -> ()",
@@ -125,6 +126,7 @@ define(
     _gated_cuda,
     autocast=1,
 )
+map_rows("gated_linear")
 define(f"gated_linear_out({_GATED}str activation, Tensor(a!) out) -> ()", _gated_out, lambda *_: None)
 
 

@@ -79,6 +79,7 @@ def quantize_(
                         made[id(child)] = _with_hooks(Linear.from_linear(child, format, **options), child)
                     except ValueError as error:
                         if child.in_features % 32 == 0:
+                            error.args = (f"{name}: {error}", *error.args[1:])
                             raise
                         reason = str(error)
                 if reason:
