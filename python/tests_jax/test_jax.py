@@ -139,3 +139,43 @@ def test_a_block_array_is_a_tree():
 def test_the_packages_functions_name_what_is_traced():
     with pytest.raises(TypeError, match="x: a traced array of JAX has no values; .* microscale.jax"):
         jax.jit(lambda x: ms.quantize(x).codes)(normal(4, 64))
+
+
+def test_block_arrays_to_and_from_the_package():
+    x = normal(4, 64)
+    t = msj.quantize(x)
+    assert (t.ndim, t.nbytes) == (2, 4 * 32 + 4 * 4 + 4)
+    back = t.block_tensor()
+    np.testing.assert_array_equal(back.dequantize(), t.dequantize())
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    typed = ms.BlockTensor.from_parts(
+        back.codes,
+        back.scales.view(ml_dtypes.float8_e4m3fn),
+        np.array([back.global_scale], np.float32),
+        format="nvfp4",
+    )
+    again = msj.BlockArray.of(typed)
+    assert again.scales.dtype == jnp.uint8 and again.global_scale.shape == (1,)
+    np.testing.assert_array_equal(jax.jit(msj.matmul)(x, again), jax.jit(msj.matmul)(x, t))
+
+
+def test_leaves_have_names():
+    leaves = jax.tree_util.tree_flatten_with_path({"layer": msj.quantize(normal(4, 64))})[0]
+    names = [jax.tree_util.keystr(path) for path, _ in leaves]
+    assert names == ["['layer'].codes", "['layer'].scales", "['layer'].global_scale"]
+
+
+def test_a_block_array_is_no_array_of_numbers():
+    for make in (np.asarray, jnp.asarray):
+        with pytest.raises(TypeError, match=r"dequantize\(\) makes one"):
+            make(msj.quantize(normal(4, 64)))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "bf16", jnp.bfloat16, jnp.dtype("bfloat16")])
+def test_names_of_types(dtype):
+    t = msj.quantize(normal(4, 64))
+    assert t.dequantize(dtype).dtype == jnp.bfloat16
+    assert msj.matmul(normal(2, 64), t, out_dtype=dtype).dtype == jnp.bfloat16
+    for wrong in ("f64", float, None):
+        with pytest.raises(ValueError, match="^dtype: "):
+            t.dequantize(wrong)

@@ -20,6 +20,8 @@ except ImportError as error:
     raise ImportError("microscale.jax needs JAX: pip install jax") from error
 
 from . import _core
+from ._arrays import _numpy_of
+from ._jax_axes import axes_of, result_over, varying
 
 _BITS = {"nvfp4": 4, "mxfp4": 4}
 _DENSE = (jnp.float32, jnp.bfloat16, jnp.float16)
@@ -36,7 +38,7 @@ if _core.cuda_device_count() > 0 and jax.default_backend() == "gpu":
     _core.cuda_load_kernels()  # XLA captures graphs, and a capture must not meet a kernel that is not loaded
 
 
-@jax.tree_util.register_pytree_node_class
+@jax.tree_util.register_pytree_with_keys_class
 class BlockArray:
     """A block-scaled array: codes and scales, uint8, and of NVFP4 the decode multiplier, float32 of one
     element. A pytree of the three; format is static."""
@@ -47,27 +49,60 @@ class BlockArray:
     def tree_flatten(self) -> tuple[tuple[Any, ...], str]:
         return (self.codes, self.scales, self.global_scale), self.format
 
+    def tree_flatten_with_keys(self) -> tuple[tuple[tuple[Any, Any], ...], str]:
+        names = ("codes", "scales", "global_scale")
+        return tuple((jax.tree_util.GetAttrKey(name), getattr(self, name)) for name in names), self.format
+
     @classmethod
     def tree_unflatten(cls, format: str, children: tuple[Any, ...]) -> BlockArray:
         return cls(*children, format=format)
 
     @classmethod
     def of(cls, tensor: _core.BlockTensor) -> BlockArray:
-        """A BlockTensor of numpy, with row-major scales and blocks along the last axis."""
+        """A BlockTensor (of torch or a GPU: by way of the host), with row-major scales and blocks along the
+        last axis."""
         if not isinstance(tensor, _core.BlockTensor):
             raise TypeError(f"tensor: expected a microscale.BlockTensor, got {type(tensor).__name__}")
         if tensor.layout != "row_major" or tensor.axis != -1:
             raise ValueError(f"tensor: {tensor!r}; pass row_major scales and blocks along the last axis")
-        scale = None if tensor.global_scale is None else jnp.full((1,), tensor.global_scale, jnp.float32)
-        return cls(jnp.asarray(tensor.codes), jnp.asarray(tensor.scales), scale, format=tensor.format)
+        tensor = tensor.to("cpu")
+        parts = (_numpy_of(part).view(np.uint8) for part in (tensor.codes, tensor.scales))
+        codes, scales = (jnp.asarray(part) for part in parts)
+        scale = tensor.global_scale
+        if scale is not None:
+            number = scale if isinstance(scale, float) else _numpy_of(scale)
+            scale = jnp.asarray(number, jnp.float32).reshape(1)
+        return cls(codes, scales, scale, format=tensor.format)
+
+    def block_tensor(self) -> _core.BlockTensor:
+        """As a microscale.BlockTensor of numpy, for the functions of microscale and to be saved."""
+        scale = None if self.global_scale is None else float(np.asarray(self.global_scale)[0])
+        return _core.BlockTensor.from_parts(
+            np.asarray(self.codes), np.asarray(self.scales), scale, format=self.format
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the dense array."""
         return (*self.codes.shape[:-1], self.codes.shape[-1] * 8 // _BITS.get(self.format, 8))
 
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Of codes, scales and global scale."""
+        return sum(leaf.nbytes for leaf in jax.tree.leaves(self))
+
     def dequantize(self, dtype: Any = jnp.float32) -> jax.Array:
         return dequantize(self, dtype)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            "a BlockArray is no array of numbers: dequantize() makes one of it, and "
+            "microscale.jax.matmul(x, w) multiplies by it"
+        )
 
     def __repr__(self) -> str:
         if not hasattr(self.codes, "shape"):  # of a tree whose leaves are no arrays
@@ -77,8 +112,22 @@ class BlockArray:
 
 
 def _call(name: str, results: Any, arguments: list[Any], **attributes: Any) -> Any:
+    given = [a for a in arguments if a is not None]
+    axes = axes_of(*given)
+    results = jax.tree.map(partial(result_over, axes), results)
     call = jax.ffi.ffi_call(f"microscale_{name}", results, vmap_method="sequential")
-    return call(*(a for a in arguments if a is not None), **attributes)
+    return call(*(varying(a, axes) for a in given), **attributes)
+
+
+def _dtype_of(dtype: Any, name: str) -> Any:
+    names = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+    try:
+        found = dtype if dtype is None else jnp.dtype(names.get(dtype, dtype))
+    except TypeError:
+        found = dtype
+    if found not in _DENSE:
+        raise ValueError(f"{name}: {found}; pass float32, bfloat16 or float16")
+    return found
 
 
 def _dense(x: Any, name: str) -> Any:
@@ -141,10 +190,9 @@ def quantize(
 def dequantize(t: BlockArray, dtype: Any = jnp.float32) -> jax.Array:
     """The values, rounded to nearest even to float32, bfloat16 or float16."""
     t = _blocks(t, "t")
-    if dtype not in _DENSE:
-        raise ValueError(f"dtype: {dtype}; pass float32, bfloat16 or float16")
-    result = jax.ShapeDtypeStruct(t.shape, dtype)
-    return _call("dequantize", result, [t.codes, t.scales, t.global_scale], format=t.format)
+    parts = [t.codes, t.scales, t.global_scale]
+    result = jax.ShapeDtypeStruct(t.shape, _dtype_of(dtype, "dtype"))
+    return _call("dequantize", result, parts, format=t.format)
 
 
 def _on_platforms(call: Any, first: Any, *rest: Any) -> Any:
@@ -162,15 +210,15 @@ def _on_platforms(call: Any, first: Any, *rest: Any) -> Any:
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _matmul(a: Any, b: BlockArray, dtype: Any) -> Any:
-    result = jax.ShapeDtypeStruct((*a.shape[:-1], b.shape[0]), dtype)
     arrays = [b.codes, b.scales] + ([] if b.global_scale is None else [b.global_scale])
+    result = jax.ShapeDtypeStruct((*a.shape[:-1], b.shape[0]), dtype)
     return _on_platforms(
         lambda a, *parts: _call("matmul", result, [a, *parts], format=b.format), a, *arrays
     )
 
 
 def _matmul_forward(a: Any, b: BlockArray, dtype: Any) -> tuple[Any, Any]:
-    return _matmul(a, b, dtype), (b, jnp.zeros((), a.dtype))
+    return _matmul(a, b, dtype), (b, jax.lax.full_like(a, 0, shape=()))
 
 
 def _matmul_backward(dtype: Any, kept: Any, grad: Any) -> tuple[Any, Any]:
@@ -178,9 +226,14 @@ def _matmul_backward(dtype: Any, kept: Any, grad: Any) -> tuple[Any, Any]:
 
     def nothing(leaf: Any) -> Any:
         whole = jnp.issubdtype(leaf.dtype, jnp.integer)
-        return np.zeros(leaf.shape, jax.dtypes.float0) if whole else jnp.zeros_like(leaf)
+        if whole:
+            return np.zeros(leaf.shape, jax.dtypes.float0)
+        return varying(jnp.zeros_like(leaf), axes_of(leaf))
 
-    return (grad @ dequantize(b, grad.dtype)).astype(like.dtype), jax.tree.map(nothing, b)
+    of_a = (grad @ dequantize(b, grad.dtype)).astype(like.dtype)
+    if others := axes_of(of_a) - axes_of(like):
+        of_a = jax.lax.psum(of_a, tuple(others))  # each device had other weights, and all had this a
+    return of_a, jax.tree.map(nothing, b)
 
 
 _matmul.defvjp(_matmul_forward, _matmul_backward)
@@ -195,10 +248,7 @@ def matmul(a: Any, b: BlockArray, *, out_dtype: Any = None) -> jax.Array:
         raise ValueError(f"b: of shape {b.shape}; pass weights (n, k)")
     if a.shape[-1] != b.shape[1]:
         raise ValueError(f"a: of shape {a.shape}, its last axis must have the weights' k = {b.shape[1]}")
-    dtype = jnp.dtype(out_dtype or a.dtype)
-    if dtype not in _DENSE:
-        raise ValueError(f"out_dtype: {dtype}; pass float32, bfloat16 or float16")
-    return _matmul(a, b, dtype)
+    return _matmul(a, b, a.dtype if out_dtype is None else _dtype_of(out_dtype, "out_dtype"))
 
 
 def attention(
@@ -212,7 +262,8 @@ def attention(
     softcap: float = 0.0,
 ) -> jax.Array:
     """softmax(scale * q @ k.T + mask) @ v: q (batch, tokens, heads, d), k and v (batch, tokens, kv_heads,
-    d), d a multiple of 32 up to 256. scale: 1 / sqrt(d) if left out. window: keys a query sees; 0 is all."""
+    d), d a multiple of 32 up to 256. scale: 1 / sqrt(d) if left out. window: keys a query sees; 0 is all.
+    The keywords are numbers, not traced: bind them by functools.partial, or name them in static_argnames."""
     q, k, v = (_dense(array, name) for array, name in ((q, "q"), (k, "k"), (v, "v")))
     for array, name in ((q, "q"), (k, "k"), (v, "v")):
         if array.ndim != 4 or array.shape[3] != q.shape[3] or array.shape[0] != q.shape[0]:
