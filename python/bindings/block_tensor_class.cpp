@@ -8,10 +8,32 @@
 namespace microscale::python {
 namespace {
 
+/// Of arrays whose type says what their bytes mean, what the format has there.
+void require_meaning(const Array& array, DlType meant, std::string_view format) {
+  const bool speaks =
+      array.type.code >= float8_e4m3_type.code && array.type.code != bfloat16_type.code;
+  if (!speaks || array.type == meant) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: the {} is not what {} has there{}; pass that, or the bytes as uint8",
+                          array.name, describe(array), format,
+                          meant == uint8_type ? "" : ", " + name_of(meant)));
+}
+
+DlType type_of_codes(Format format) {
+  return info(format).code_bits == 4    ? DlType{17, 4, 2}
+         : format == Format::mxfp8_e4m3 ? float8_e4m3_type
+         : format == Format::mxfp8_e5m2 ? float8_e5m2_type
+                                        : uint8_type;
+}
+
 void check_parts(const BlockTensorObject& tensor) {
   const BlockOperand operand = take_blocks(tensor, "codes");
   Array scales = operand.scales;
   scales.name = "scales";
+  require_meaning(operand.codes, type_of_codes(tensor.blocks.format), tensor.format_name());
+  require_meaning(scales,
+                  info(tensor.blocks.format).e8m0_scale ? float8_e8m0_type : float8_e4m3_type,
+                  tensor.format_name());
   bytes_of(operand.codes, tensor.blocks.code_bytes());
   bytes_of(scales, tensor.blocks.scale_bytes());
   if (scales.memory != operand.codes.memory || scales.ordinal != operand.codes.ordinal)
@@ -26,13 +48,13 @@ void check_parts(const BlockTensorObject& tensor) {
                 fmt::format("global_scale: {} has none; leave it out", tensor.format_name()));
 }
 
-BlockTensorObject from_parts(nb::object codes, nb::object scales, nb::object global_scale,
+BlockTensorObject from_parts(nb::object codes, nb::object scales, nb::handle global_scale,
                              const std::string& format, nb::object shape, int axis,
                              const std::string& layout) {
   BlockTensorObject tensor;
   tensor.codes = std::move(codes);
   tensor.scales = std::move(scales);
-  tensor.global_scale = std::move(global_scale);
+  tensor.global_scale = plain_scale(global_scale);
   const Format kind = format_from(format);
   if (!shape.is_none()) {
     tensor.shape = shape_from(shape);
@@ -72,11 +94,15 @@ nb::object helper(const char* name) {
   return nb::module_::import_("microscale._arrays").attr(name);
 }
 
+nb::object compressed(const char* name) {
+  return nb::module_::import_("microscale._compressed_tensors").attr(name);
+}
+
 }  // namespace
 
 void bind_block_tensor(nb::module_& module) {
   nb::class_<BlockTensorObject> type(
-      module, "BlockTensor",
+      module, "BlockTensor", nb::is_weak_referenceable(),
       "A tensor in a block-scaled format: codes, block scales and, of NVFP4, a global scale.\n\n"
       "Its parts are arrays of the framework that it was made with, and stay its own: value =\n"
       "code * block scale * global scale. Made by quantize and from_parts.");
@@ -98,7 +124,7 @@ void bind_block_tensor(nb::module_& module) {
       .def_static(
           "from_compressed_tensors",
           [](nb::object packed, nb::object scale, nb::object global_scale) {
-            return helper("from_compressed_tensors")(packed, scale, global_scale);
+            return compressed("from_compressed_tensors")(packed, scale, global_scale);
           },
           nb::arg("weight_packed"), nb::arg("weight_scale"),
           nb::arg("weight_global_scale") = nb::none(),
@@ -152,6 +178,16 @@ void bind_block_tensor(nb::module_& module) {
           "to", [](nb::object self, nb::object device) { return helper("move")(self, device); },
           nb::arg("device"), nb::sig("def to(self, device: object) -> BlockTensor"),
           "On another device, 'cpu' or 'cuda:N'. Of numpy, to a GPU: as DeviceArray.")
+      .def(
+          "to_compressed_tensors",
+          [](nb::object self) { return compressed("to_compressed_tensors")(self); },
+          nb::sig("def to_compressed_tensors(self) -> dict[str, Array]"),
+          "The tensors of a layer by the names that compressed-tensors has, and vLLM loads:\n"
+          "weight_packed, weight_scale and, of nvfp4, weight_global_scale, a divisor; of mxfp8 "
+          "weight\n"
+          "and weight_scale. Views where they can be. Raises ValueError for what that has no name "
+          "for:\n"
+          "other formats, tiled scales, blocks down the columns.")
       .def(
           "as_torch_float4", [](nb::object self) { return helper("as_torch_float4")(self); },
           nb::sig("def as_torch_float4(self) -> Array"),

@@ -31,7 +31,12 @@ void load_kernels_once(int ordinal, void* stream) {
 }
 
 void* pointer_from(nb::handle object) {
-  return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(object));
+  std::uintptr_t address = 0;
+  if (!nb::try_cast(object, address))
+    throw nb::type_error(fmt::format("stream: expected the address of a stream, got {}",
+                                     nb::cast<std::string>(nb::repr(object)))
+                             .c_str());
+  return reinterpret_cast<void*>(address);
 }
 
 }  // namespace
@@ -72,11 +77,13 @@ Backend backend_from(std::string_view name) {
 
 int threads_from(nb::handle object) {
   int threads = 0;
-  if (!nb::try_cast(object, threads, false))
-    throw nb::type_error(fmt::format("threads: expected a number of threads (0: all cores), got {}",
-                                     nb::cast<std::string>(nb::repr(object)))
-                             .c_str());
-  return threads;
+  const std::string_view wanted = "1 or more, or 0 for one per core";
+  if (nb::try_cast(object, threads, false) && threads >= 0) return threads;
+  const std::string got = nb::cast<std::string>(nb::repr(object));
+  if (PyIndex_Check(object.ptr()))
+    throw Error(ErrorCode::invalid_argument, fmt::format("threads: {}; pass {}", got, wanted));
+  throw nb::type_error(
+      fmt::format("threads: expected a whole number, {}; got {}", wanted, got).c_str());
 }
 
 void* stream_from(nb::handle object) {

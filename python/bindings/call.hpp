@@ -29,8 +29,8 @@ std::string_view word_of(nb::handle object, const char* name);
 float number_of(nb::handle object, const char* name);
 
 Backend backend_from(std::string_view name);
-/// A stream: an integer, or an object with __cuda_stream__(), cuda_stream (torch) or ptr (cupy).
 int threads_from(nb::handle object);
+/// A stream: an integer, or an object with __cuda_stream__(), cuda_stream (torch) or ptr (cupy).
 void* stream_from(nb::handle object);
 
 /// While it lives the calling thread is without the GIL, and the end of the process waits for it

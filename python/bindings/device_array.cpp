@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "call.hpp"
 #include "core/backend_name.hpp"
 #include "microscale/cuda.hpp"
@@ -33,6 +35,10 @@ DlType type_named(const std::string& name) {
 
 std::int64_t bytes_of_elements(DlType type, std::span<const std::int64_t> shape) {
   std::int64_t bytes = type.bits * type.lanes / 8;
+  if (bytes == 0)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("array: elements of {} are less than a byte; pass bytes", name_of(type)));
   for (const std::int64_t size : shape) {
     if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes))
       throw Error(ErrorCode::invalid_argument,
@@ -41,19 +47,36 @@ std::int64_t bytes_of_elements(DlType type, std::span<const std::int64_t> shape)
   return bytes;
 }
 
-nb::object from_host(nb::handle object, int device) {
+Array take_host(nb::handle object) {
   const Array array = take(object, "array");
-  if (array.on_device() || !array.packed())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("array: the {} must be on the CPU and without gaps; pass "
-                            "numpy.ascontiguousarray(x)",
-                            describe(array)));
+  if (!array.on_device() && array.packed()) return array;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("array: the {} must be on the CPU and without gaps; pass "
+                          "numpy.ascontiguousarray(x)",
+                          describe(array)));
+}
+
+void write(DeviceArray& self, const Array& array, void* stream) {
+  const OnGpu here(self.ordinal);
+  self.buffer.copy_from(std::span(static_cast<const std::uint8_t*>(array.data),
+                                  static_cast<std::size_t>(self.buffer.size())),
+                        stream);
+}
+
+nb::object from_host(nb::handle object, int device) {
+  const Array array = take_host(object);
   nb::object made = new_device_array(device, array.type, array.sizes());
-  DeviceArray& own = *nb::inst_ptr<DeviceArray>(made);
-  const OnGpu here(own.ordinal);
-  own.buffer.copy_from(std::span(static_cast<const std::uint8_t*>(array.data),
-                                 static_cast<std::size_t>(own.buffer.size())));
+  write(*nb::inst_ptr<DeviceArray>(made), array, nullptr);
   return made;
+}
+
+void copy_from(DeviceArray& self, nb::handle object, nb::handle stream) {
+  const Array array = take_host(object);
+  if (array.type != self.type || !std::ranges::equal(array.sizes(), self.shape))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("array: the {} is not of the type {} and the shape {}", describe(array),
+                            name_of(self.type), shape_text(self.shape)));
+  write(self, array, stream.is_none() ? nullptr : stream_from(stream));
 }
 
 nb::object to_host(const DeviceArray& self, nb::handle stream) {
@@ -103,7 +126,7 @@ nb::object new_device_array(int ordinal, DlType type, std::span<const std::int64
 }
 
 void bind_device_array(nb::module_& module) {
-  nb::class_<DeviceArray>(module, "DeviceArray",
+  nb::class_<DeviceArray>(module, "DeviceArray", nb::is_weak_referenceable(),
                           "Memory of a GPU without PyTorch or CuPy; of the emulated GPU with\n"
                           "MICROSCALE_BACKEND=emulator-sm90. Rows lie side by side. Its memory is "
                           "freed with it: keep it\n"
@@ -123,6 +146,15 @@ void bind_device_array(nb::module_& module) {
       .def("numpy", to_host, nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::sig("def numpy(self, *, stream: Stream = None) -> Array"),
            "A copy on the CPU. Waits for all work of `stream` (the default one).")
+      .def("copy_from", copy_from, nb::arg("array"), nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::sig("def copy_from(self, array: Array, *, stream: Stream = None) -> None"),
+           "Writes an array of the CPU, of this one's type and shape, in the order of `stream`.")
+      .def(
+          "__array__",
+          [](const DeviceArray&, nb::args, nb::kwargs) -> nb::object {
+            throw nb::type_error("a DeviceArray is memory of a GPU: numpy() copies it");
+          },
+          nb::sig("def __array__(self, *args: Any, **kwargs: Any) -> Any"))
       .def_prop_ro(
           "shape", [](const DeviceArray& self) { return tuple_of(self.shape); },
           nb::for_getter(nb::sig("def shape(self) -> tuple[int, ...]")))

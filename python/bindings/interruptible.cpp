@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "microscale/error.hpp"
+#include "operands.hpp"
 
 namespace microscale::python {
 namespace {
@@ -57,6 +58,10 @@ class Desk {
 
 void run_interruptible(nb::handle progress,
                        const std::function<void(const ProgressCallback&)>& work) {
+  if (!progress.is_none() && !PyCallable_Check(progress.ptr()))
+    throw nb::type_error((std::string("progress: expected a function, got ") +
+                          nb::type_name(progress.type()).c_str())
+                             .c_str());
   Desk desk;
   std::exception_ptr failure;
   std::optional<nb::python_error> raised;
@@ -75,7 +80,7 @@ void run_interruptible(nb::handle progress,
     const std::optional<News> news = desk.take_news();
     if (!news || progress.is_none() || raised || refused) return;
     try {
-      const nb::object answer = progress(news->done, news->total, news->item);
+      const nb::object answer = progress(news->done, news->total, text_of(news->item));
       refused = answer.is(nb::handle(Py_False));
     } catch (nb::python_error& error) {
       raised.emplace(std::move(error));

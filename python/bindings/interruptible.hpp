@@ -17,6 +17,7 @@ void run_interruptible(nb::handle progress,
 
 void bind_models(nb::module_& module);
 void bind_model_reports(nb::module_& module);
+void bind_model_results(nb::module_& module);
 void bind_checkpoint_file(nb::module_& module);
 
 }  // namespace microscale::python

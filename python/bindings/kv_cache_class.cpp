@@ -210,7 +210,7 @@ nb::object copy_of(const KvCacheObject& cache) {
 
 void bind_kv_cache(nb::module_& module) {
   nb::class_<KvCacheObject>(
-      module, "KvCache",
+      module, "KvCache", nb::is_weak_referenceable(),
       "A cache of keys and values in 4 or 8 bits; docs/attention.md has its formats and pages.\n\n"
       "Made by allocate, or of arrays that exist: from_parts, from_memory. The arrays are those of "
       "a\n"

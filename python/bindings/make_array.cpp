@@ -41,23 +41,41 @@ nb::object make_by_helper(const char* helper, const Array& like, DlType type,
       .attr(helper)(nb::tuple(sizes), name_of(type), like.on_device() ? like.ordinal : -1);
 }
 
+struct NumpyType {
+  DlType type;
+  const char* stored;  // numpy's name of what is taken
+  bool viewed;         // as a type of ml_dtypes, where that is
+};
+
+NumpyType numpy_type(DlType type) {
+  static constexpr NumpyType every[] = {
+      {float32_type, "f4", false},    {uint8_type, "u1", false},
+      {float16_type, "f2", false},    {int32_type, "i4", false},
+      {bfloat16_type, "u2", true},    {float8_e4m3_type, "u1", true},
+      {float8_e5m2_type, "u1", true}, {float8_e8m0_type, "u1", true},
+      {int64_type, "i8", false},      {uint16_type, "u2", false},
+      {{2, 64, 1}, "f8", false},      {{0, 8, 1}, "i1", false},
+      {{0, 16, 1}, "i2", false},      {{1, 32, 1}, "u4", false},
+      {{1, 64, 1}, "u8", false},      {{5, 64, 1}, "c8", false},
+      {{5, 128, 1}, "c16", false},    {{6, 8, 1}, "?", false},
+      {{17, 4, 2}, "u1", false}};
+  for (const NumpyType& known : every)
+    if (known.type == type) return known;
+  throw Error(ErrorCode::unsupported,
+              fmt::format("result: numpy has no numbers of the type {}", name_of(type)));
+}
+
 /// numpy.empty; ml_dtypes' types as views of the integers that were taken.
 nb::object make_numpy(DlType type, std::span<const std::int64_t> shape, Array& made) {
   static PyObject *kept_empty = nullptr, *kept_view_as = nullptr;
   const nb::handle empty = imported(kept_empty, "numpy", "empty");
   const nb::handle view_as = imported(kept_view_as, "microscale._arrays", "view_as");
-  const bool known =
-      type == float32_type || type == float16_type || type == uint8_type || type == int32_type;
-  const char* name = type == float32_type   ? "f4"
-                     : type == float16_type ? "f2"
-                     : type == int32_type   ? "i4"
-                     : type.bits == 16      ? "u2"
-                                            : "u1";
+  const NumpyType kind = numpy_type(type);
   nb::list sizes;
   for (const std::int64_t size : shape) sizes.append(size);
-  nb::object object = empty(nb::tuple(sizes), name);
+  nb::object object = empty(nb::tuple(sizes), kind.stored);
   made.data = take(object, made.name, Access::write).data;
-  return known ? object : nb::object(view_as(object, name_of(type)));
+  return kind.viewed ? nb::object(view_as(object, name_of(type))) : object;
 }
 
 }  // namespace

@@ -63,6 +63,12 @@ Container container_from(const std::string& name) {
       fmt::format("container: '{}' is unknown; choose one of compressed-tensors, modelopt", name));
 }
 
+int threads_of(int threads) {
+  if (threads >= 0) return threads;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("threads: {}; pass 1 or more, or 0 for one per core", threads));
+}
+
 QuantizeModelOptions options_of(const Path& source, const Path& target, std::string_view format,
                                 const NumericWords& numeric, const QuantizeModelWords& words) {
   QuantizeModelOptions options;
@@ -79,101 +85,14 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   options.input_scales = words.input_scales.value_or(Path());
   options.container = container_from(words.container);
   for (const auto& [pattern, name] : words.use) options.use.push_back(use_from(pattern, name));
-  options.threads = words.threads;
+  options.threads = threads_of(words.threads);
+  if (words.max_memory <= 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("max_memory: {}; pass a number of bytes", words.max_memory));
   options.max_memory = words.max_memory;
   options.gpus = words.gpus;
   options.resume = words.resume;
   return options;
-}
-
-void bind_plan(nb::module_& module) {
-  nb::class_<TensorPlan>(module, "TensorPlan", "What becomes of one tensor of a model.")
-      .def_ro("name", &TensorPlan::name)
-      .def_ro("dtype", &TensorPlan::dtype, "As stored: 'BF16', ...")
-      .def_prop_ro(
-          "shape", [](const TensorPlan& plan) { return tuple_of(plan.shape); },
-          nb::for_getter(nb::sig("def shape(self) -> tuple[int, ...]")))
-      .def_prop_ro(
-          "treatment",
-          [](const TensorPlan& plan) {
-            return plan.treatment == Treatment::quantize ? "quantize"
-                   : plan.treatment == Treatment::split  ? "split"
-                   : plan.treatment == Treatment::drop   ? "drop"
-                                                         : "copy";
-          },
-          "'quantize', 'split' (stacked experts: each its own module), 'copy' or 'drop'.")
-      .def_ro("reason", &TensorPlan::reason, "Why, in words.")
-      .def_ro("group", &TensorPlan::group,
-              "Tensors of one name share an NVFP4 global scale; empty: none.")
-      .def_ro("file", &TensorPlan::file, "Of the output.")
-      .def_ro("format", &TensorPlan::format, "'nvfp4', ...; empty for what is not quantized.")
-      .def_ro("input_amax", &TensorPlan::input_amax,
-              "That the stored scale of its inputs is made of; None: there is none.")
-      .def_ro("bytes_before", &TensorPlan::bytes_before)
-      .def_ro("bytes_after", &TensorPlan::bytes_after)
-      .def("__repr__", [](const TensorPlan& plan) {
-        return fmt::format("TensorPlan('{}', {} {}: {})", plan.name, plan.dtype,
-                           shape_text(plan.shape), plan.reason);
-      });
-  nb::class_<ConversionPlan>(module, "ConversionPlan", "What a conversion does, tensor by tensor.")
-      .def_ro("tensors", &ConversionPlan::tensors, "In the order of the input.",
-              nb::for_getter(nb::sig("def tensors(self) -> list[TensorPlan]")))
-      .def_ro("copied_files", &ConversionPlan::copied_files, "Tokenizer and the like.")
-      .def_prop_ro(
-          "left_out",
-          [](const ConversionPlan& plan) {
-            nb::dict reasons;
-            for (std::size_t i = 0; i < plan.dropped_files.size(); ++i)
-              reasons[nb::str(plan.dropped_files[i].c_str())] = plan.dropped_reasons.at(i);
-            return reasons;
-          },
-          nb::for_getter(nb::sig("def left_out(self) -> dict[str, str]")),
-          "Files that stay behind, and why.")
-      .def_ro("notices", &ConversionPlan::notices, "Oddities of the input, a sentence each.")
-      .def_ro("bytes_before", &ConversionPlan::bytes_before, "Of all tensors.")
-      .def_ro("bytes_after", &ConversionPlan::bytes_after)
-      .def_ro("disk_needed", &ConversionPlan::disk_needed)
-      .def_ro("disk_free", &ConversionPlan::disk_free)
-      .def_ro("computed_on", &ConversionPlan::computed_on, "In words: 'the CPU'.")
-      .def("__repr__", [](const ConversionPlan& plan) {
-        return fmt::format("ConversionPlan({} tensors, {} bytes to {})", plan.tensors.size(),
-                           plan.bytes_before, plan.bytes_after);
-      });
-}
-
-void bind_results(nb::module_& module) {
-  nb::class_<DequantizedModel>(module, "DequantizedModel",
-                               "What a dense model was written without.")
-      .def_prop_ro(
-          "left_out",
-          [](const DequantizedModel& model) {
-            nb::dict reasons;
-            for (const LeftOut& out : model.left_out)
-              reasons[nb::str(out.name.c_str())] = out.reason;
-            return reasons;
-          },
-          nb::for_getter(nb::sig("def left_out(self) -> dict[str, str]")),
-          "Files and tensors that stay behind, and why.")
-      .def_ro("notices", &DequantizedModel::notices, "Oddities of the input, a sentence each.")
-      .def("__repr__", [](const DequantizedModel& model) {
-        return fmt::format("DequantizedModel({} left out, {} notices)", model.left_out.size(),
-                           model.notices.size());
-      });
-  nb::class_<RepairReport>(module, "RepairReport", "What repair_model changed.")
-      .def_ro("changes", &RepairReport::changes, "A sentence each; empty: nothing to repair.")
-      .def_ro("found", &RepairReport::found, "Errors that verify_model's rules found.")
-      .def_ro("written", &RepairReport::written)
-      .def_ro("blocks", &RepairReport::blocks, "Of layers that got another global scale.")
-      .def_ro("blocks_inexact", &RepairReport::blocks_inexact,
-              "Of these, those that stand for other values than before.")
-      .def_ro("scales_changed", &RepairReport::scales_changed, "Block scales.")
-      .def_ro("codes_changed", &RepairReport::codes_changed)
-      .def_ro("relative_change", &RepairReport::relative_change,
-              "Squares of the changes, against those of the values.")
-      .def("__repr__", [](const RepairReport& report) {
-        return fmt::format("RepairReport({} changes, {})", report.changes.size(),
-                           report.written ? "written" : "not written");
-      });
 }
 
 #define MODEL_PARAMETERS                                                                         \
@@ -212,8 +131,6 @@ void bind_results(nb::module_& module) {
 }  // namespace
 
 void bind_models(nb::module_& module) {
-  bind_plan(module);
-  bind_results(module);
   module.def(
       "plan_quantize_model",
       [](MODEL_PARAMETERS) {
@@ -262,8 +179,8 @@ void bind_models(nb::module_& module) {
       "dequantize_model",
       [](const Path& source, const Path& target, nb::handle dtype, int threads, bool allow_nan,
          nb::handle progress) {
-        const DequantizeModelOptions options{source, target, dtype_from(dtype, "dtype"), threads,
-                                             allow_nan};
+        const DequantizeModelOptions options{source, target, dtype_from(dtype, "dtype"),
+                                             threads_of(threads), allow_nan};
         DequantizedModel model;
         run_interruptible(progress, [&](const ProgressCallback& report) {
           model = dequantize_model(options, report);
@@ -281,7 +198,8 @@ void bind_models(nb::module_& module) {
   module.def(
       "repair_model",
       [](const Path& source, std::optional<Path> target, int threads, nb::handle progress) {
-        const RepairModelOptions options{source, target.value_or(Path()), threads, !target};
+        const RepairModelOptions options{source, target.value_or(Path()), threads_of(threads),
+                                         !target};
         RepairReport report;
         run_interruptible(progress, [&](const ProgressCallback& callback) {
           report = repair_model(options, callback);
@@ -298,11 +216,12 @@ void bind_models(nb::module_& module) {
   module.def(
       "verify_model",
       [](const Path& path, int threads) {
+        threads_of(threads);
         std::vector<std::string> problems;
         run_interruptible(nb::none(), [&](const ProgressCallback&) {
           problems = verify_model({path, threads});
         });
-        return problems;
+        return sentences_of(problems);
       },
       nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,
       nb::sig("def verify_model(path: str | os.PathLike[str], *, threads: int = 0) -> list[str]"),

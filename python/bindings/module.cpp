@@ -12,6 +12,7 @@
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "microscale/version.hpp"
+#include "operands.hpp"
 #include "producers.hpp"
 #include "program.hpp"
 #include "quantize.hpp"
@@ -26,7 +27,7 @@ void raise(const std::exception_ptr& exception, void*) {
   } catch (const Error& error) {
     try {
       const nb::object made = nb::module_::import_("microscale._errors")
-                                  .attr("error_of")(to_string(error.code()), error.what());
+                                  .attr("error_of")(to_string(error.code()), text_of(error.what()));
       PyErr_SetObject(made.type().ptr(), made.ptr());
     } catch (nb::python_error& failed) {
       failed.restore();
@@ -154,6 +155,7 @@ NB_MODULE(_core, module) {
   bind_producers(module);
   bind_kv_cache(module);
   bind_attention(module);
+  bind_model_results(module);
   bind_models(module);
   bind_model_reports(module);
   bind_checkpoint_file(module);

@@ -124,11 +124,55 @@ ExpertRows expert_rows_of(nb::handle offsets, nb::handle counts, std::int64_t ca
   return rows;
 }
 
+nb::object plain_scale(nb::handle scale) {
+  static PyObject* kept = nullptr;
+  if (scale.is_none() || PyFloat_CheckExact(scale.ptr())) return nb::borrow(scale);
+  const bool number =
+      PyFloat_Check(scale.ptr()) || PyLong_Check(scale.ptr()) ||
+      PyObject_IsInstance(scale.ptr(), imported(kept, "numpy", "generic").ptr()) == 1;
+  if (!number) return nb::borrow(scale);
+  const nb::object plain = nb::steal(PyNumber_Float(scale.ptr()));
+  if (!plain) throw nb::python_error();
+  return plain;
+}
+
 std::vector<std::int64_t> shape_from(nb::handle object) {
+  const auto size_from = [object](nb::handle size) {
+    std::int64_t number = 0;
+    if (!nb::try_cast(size, number))
+      throw nb::type_error(fmt::format("shape: expected whole numbers, got {}",
+                                       nb::cast<std::string>(nb::repr(object)))
+                               .c_str());
+    return number;
+  };
+  if (nb::isinstance<nb::int_>(object) || !nb::hasattr(object, "__iter__"))
+    return {size_from(object)};
   std::vector<std::int64_t> shape;
-  if (nb::isinstance<nb::int_>(object)) return {nb::cast<std::int64_t>(object)};
-  for (const nb::handle size : object) shape.push_back(nb::cast<std::int64_t>(size));
+  for (const nb::handle size : object) shape.push_back(size_from(size));
   return shape;
+}
+
+nb::object text_of(std::string_view text) {
+  PyObject* const made =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+  if (!made) throw nb::python_error();
+  return nb::steal(made);
+}
+
+nb::list texts_of(std::span<const std::string> texts) {
+  nb::list made;
+  for (const std::string& text : texts) made.append(text_of(text));
+  return made;
+}
+
+nb::object sentence_of(std::string_view sentence) {
+  return nb::module_::import_("microscale._spellings").attr("in_python")(text_of(sentence));
+}
+
+nb::list sentences_of(std::span<const std::string> sentences) {
+  nb::list made;
+  for (const std::string& sentence : sentences) made.append(sentence_of(sentence));
+  return made;
 }
 
 nb::tuple tuple_of(std::span<const std::int64_t> shape) {

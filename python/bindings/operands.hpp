@@ -27,6 +27,9 @@ const void* numbers_of(const Array& array, DlType type, std::int64_t count = -1)
 GlobalScale global_scale_of(nb::handle object, const char* name, const Call& call,
                             std::int64_t experts = 0);
 
+/// A global scale as it is kept: numbers of any kind as Python's floats, arrays as they are.
+nb::object plain_scale(nb::handle scale);
+
 /// The experts of `offsets` or `counts` (None: not given) and `capacity`.
 ExpertRows expert_rows_of(nb::handle offsets, nb::handle counts, std::int64_t capacity,
                           const Call& call);
@@ -46,5 +49,11 @@ Compat compat_from(std::string_view name);
 /// A tuple of Python integers, or an iterable of them.
 std::vector<std::int64_t> shape_from(nb::handle object);
 nb::tuple tuple_of(std::span<const std::int64_t> shape);
+/// A string of what should be UTF-8; bytes of a broken file or of a path that are none, escaped.
+nb::object text_of(std::string_view text);
+nb::list texts_of(std::span<const std::string> texts);
+/// What the library says, in Python's words.
+nb::object sentence_of(std::string_view sentence);
+nb::list sentences_of(std::span<const std::string> sentences);
 
 }  // namespace microscale::python

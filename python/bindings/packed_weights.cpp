@@ -74,7 +74,7 @@ nb::object pack(nb::handle b, nb::handle up, const RunWords& run) {
   return nb::cast(std::move(packed));
 }
 
-nb::object from_parts(nb::object bytes, nb::object global_scale, nb::object up_global_scale,
+nb::object from_parts(nb::object bytes, nb::handle global_scale, nb::handle up_global_scale,
                       nb::handle shape, const std::string& format, bool gated) {
   PackedWeightsObject packed;
   packed.shape = shape_from(shape);
@@ -83,8 +83,13 @@ nb::object from_parts(nb::object bytes, nb::object global_scale, nb::object up_g
   packed.blocks = {packed.shape[packed.shape.size() - 2], packed.shape.back(), format_from(format)};
   packed.matrices = packed.shape.size() == 3 ? packed.shape[0] : 1;
   packed.gated = gated;
-  packed.global_scale = std::move(global_scale);
-  packed.up_global_scale = std::move(up_global_scale);
+  packed.global_scale = plain_scale(global_scale);
+  packed.up_global_scale = plain_scale(up_global_scale);
+  if (packed.blocks.format == Format::nvfp4 &&
+      (packed.global_scale.is_none() || (gated && packed.up_global_scale.is_none())))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: NVFP4 has one; pass a number, or a float32 array",
+                            packed.global_scale.is_none() ? "global_scale" : "up_global_scale"));
   Array array = take(bytes, "bytes");
   PackOptions options{.b = {packed.blocks, {}, {}, 1.0f, array.memory},
                       .matrices = packed.matrices};
@@ -167,7 +172,7 @@ WeightOperand take_weights(const WeightSource& source, const char* name, const C
 
 void bind_packed_weights(nb::module_& module) {
   nb::class_<PackedWeightsObject>(
-      module, "PackedWeights",
+      module, "PackedWeights", nb::is_weak_referenceable(),
       "Weights that pack_weights has rearranged for products: fewer bytes to read, no work at "
       "each\n"
       "call. Made for the CPU or for the GPU they are on; pickled, they stay for that.")

@@ -27,6 +27,11 @@ QuantizeOptions options_of(const Array& x, Format format, const Numerics& numeri
   options.non_finite = words.refuse_non_finite ? NonFinite::refuse : NonFinite::encode;
   options.global_scale = global_scale_of(words.scale, "global_scale", call);
   if (!words.amax.is_none()) options.tensor_amax = number_of(words.amax, "tensor_amax");
+  if (options.tensor_amax && call.memory() == Memory::device && format == Format::nvfp4)
+    throw Error(
+        ErrorCode::invalid_argument,
+        "tensor_amax: a Python number cannot be read by a GPU; pass global_scale, a float32 "
+        "array of one element on it, which nvfp4_global_scale(amax) computes");
   options.first_index = words.first_index;
   if (!words.weights.is_none()) {
     const Array weights = take(words.weights, "weights");
@@ -41,7 +46,7 @@ QuantizeOptions options_of(const Array& x, Format format, const Numerics& numeri
 /// the call writes to.
 nb::object scale_before(const Call& call, nb::handle given, QuantizeOptions& options) {
   if (options.format != Format::nvfp4) return nb::none();
-  if (!given.is_none()) return nb::borrow(given);
+  if (!given.is_none()) return plain_scale(given);
   if (call.memory() == Memory::host || options.tensor_amax) return nb::none();  // known afterwards
   Array made;
   const std::int64_t one[] = {1};

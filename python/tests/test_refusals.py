@@ -193,7 +193,37 @@ def test_weights_that_are_not_quantized():
         ms.pack_gated_weights(dense, ms.quantize(dense))
 
 
-@pytest.mark.parametrize("threads", ["2", 1.5, 10**12])
-def test_threads_that_are_no_number(threads):
-    with pytest.raises(TypeError, match="threads: expected a number"):
+@pytest.mark.parametrize(
+    ("threads", "kind"), [("2", TypeError), (1.5, TypeError), (10**12, ValueError), (-1, ValueError)]
+)
+def test_threads_that_are_no_number(threads, kind):
+    with pytest.raises(kind, match="^threads: .*1 or more, or 0 for one per core"):
         ms.quantize(np.zeros((64, 64), np.float32), threads=threads)
+    with pytest.raises(kind, match="^threads: "), ms.context(threads=threads):
+        pass
+
+
+def test_shapes_and_streams_that_are_none():
+    t = ms.quantize(np.zeros((32, 64), np.float32))
+    for shape in ("x", 2.5, (32, "a"), None):
+        with pytest.raises((TypeError, ValueError), match="shape"):
+            ms.PackedWeights.from_parts(ms.pack_weights(t).bytes, 1.0, shape=shape, format="nvfp4")
+    with pytest.raises(TypeError, match="shape: expected whole numbers, got 'x'"):
+        ms.BlockTensor.from_parts(t.codes, t.scales, 1.0, format="nvfp4", shape="x")
+    with pytest.raises(ValueError, match="^global_scale: NVFP4 has one"):
+        ms.PackedWeights.from_parts(ms.pack_weights(t).bytes, shape=t.shape, format="nvfp4")
+
+
+@pytest.mark.parametrize("scale", [1, np.float32(1), np.float64(1)])
+def test_a_global_scale_is_kept_as_a_float(scale):
+    x = np.ones((16, 32), np.float32)
+    t = ms.quantize(x, global_scale=scale)
+    assert type(t.global_scale) is float
+    again = ms.BlockTensor.from_parts(t.codes, t.scales, scale, format="nvfp4")
+    assert type(again.global_scale) is float and type(again.to("cpu").global_scale) is float
+    assert ms.KvCache.allocate(1, 1, 32, 16, k_global_scale=scale).global_scales[0] == 1
+
+
+def test_a_type_where_a_device_is_wanted():
+    with pytest.raises(TypeError, match=r"dequantize\(dtype\) makes numbers"):
+        ms.quantize(np.ones((16, 32), np.float32)).to(np.dtype("float16"))

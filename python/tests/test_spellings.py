@@ -16,12 +16,12 @@ NAMES = re.compile(
     r"`\w+` of its view"
 )
 # What only a C++ program can do wrong, which has the plan or the view in its hands.
-OF_CPP_ALONE = re.compile(r"this plan was made|an enumerator|enumerators")
+OF_CPP_ALONE = re.compile(r"this plan was made|an enumerator|enumerators| \+ std::string\(")
 
 
 def literals():
     """The texts of the library's sources, neighbours joined as the compiler joins them."""
-    for folder in ("core", "formats", "layouts", "seam", "ops", "cpu", "reference", "cuda"):
+    for folder in ("core", "formats", "layouts", "seam", "ops", "cpu", "reference", "cuda", "checkpoint"):
         for path in sorted((ROOT / "src" / folder).rglob("*.cpp")):
             text = re.sub(r'"\s*\n\s*"', "", path.read_text())
             for literal in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text):
@@ -36,6 +36,24 @@ def test_every_message_of_the_library_has_a_twin():
         assert not CPP.search(in_python(literal)), f"{path}: {literal}; add a phrase to _spellings.py"
     for path, literal in literals():
         assert not NAMES.search(in_python(literal)), f"{path}: {literal}; add a phrase to _spellings.py"
+
+
+OPTION = re.compile(r"(?<![\w`])--[a-z][a-z-]+")
+# What is the name of an option, or a command of another tool.
+OPTIONS_THAT_STAY = re.compile(r"^--[a-z-]+( '\{\}')?$|hf download")
+
+
+def test_options_of_the_command_line_are_keywords():
+    found = [(path, literal) for path, literal in literals() if OPTION.search(literal)]
+    assert len(found) > 20
+    for path, literal in found:
+        if not OPTIONS_THAT_STAY.search(literal):
+            assert not OPTION.search(in_python(literal)), f"{path}: {literal}; see _spellings.py"
+
+
+def test_names_that_look_like_options_stay():
+    for name in ("'models--use--it'", "`hf download a --local-dir b`", "'/m/--resume'"):
+        assert name in in_python(f"cannot open {name}")
 
 
 def test_every_phrase_is_one_of_the_library():

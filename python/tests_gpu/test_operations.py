@@ -40,6 +40,39 @@ def test_arrays_go_there_and_back():
     assert g.__dlpack_device__() == (2, 0)
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64".split(),
+)
+def test_arrays_of_every_type_come_back(dtype):
+    x = np.arange(1, 7).astype(dtype).reshape(2, 3)
+    back = put(x).numpy()
+    assert back.dtype == x.dtype
+    np.testing.assert_array_equal(back, x)
+
+
+def test_arrays_are_written_from_the_host():
+    g = put(np.zeros((2, 3), np.int32))
+    g.copy_from(np.arange(6, dtype=np.int32).reshape(2, 3))
+    np.testing.assert_array_equal(g.numpy(), [[0, 1, 2], [3, 4, 5]])
+    for wrong in (np.zeros((3, 2), np.int32), np.zeros((2, 3), np.float32), np.zeros((3, 2), np.int32).T):
+        with pytest.raises(ValueError, match="^array: "):
+            g.copy_from(wrong)
+    with pytest.raises(TypeError, match=r"numpy\(\) copies it"):
+        np.asarray(g)
+
+
+def test_global_scales_go_there_and_back():
+    t = ms.quantize(normal(16, 64))
+    for scale in (1, np.float32(0.5), np.array([0.5], np.float32)):
+        there = ms.BlockTensor.from_parts(t.codes, t.scales, scale, format="nvfp4").to("cuda")
+        assert there.global_scale.numpy().tolist() == [float(np.reshape(scale, -1)[0])]
+    with pytest.raises(ValueError, match="^tensor_amax: .* global_scale"):
+        ms.quantize(put(normal(16, 64)), tensor_amax=4.0)
+    with pytest.raises(TypeError, match="^stream: "):
+        ms.quantize(put(normal(16, 64)), stream=-1)
+
+
 @pytest.mark.parametrize("format", ["nvfp4", "mxfp4", "mxfp8_e4m3"])
 def test_quantizers_give_the_cpus_bytes(format):
     x = normal(8, 128)

@@ -8,6 +8,8 @@ arrays.
 Results are arrays of the first argument's framework, on its device. docs/python.md tells the rest.
 """
 
+import copyreg
+
 from . import cuda
 from ._core import (
     __version__,
@@ -53,6 +55,9 @@ from ._core import (
 from ._checkpoint import Checkpoint, open_checkpoint
 from ._context import context
 from ._errors import Error
+
+copyreg.pickle(type(quantize), lambda function: function.__name__)  # by name, as Python's own functions
+Error.__module__ = "microscale"
 
 __all__ = [
     "__version__",

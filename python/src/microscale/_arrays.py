@@ -135,6 +135,10 @@ def _words_of(tensor: BlockTensor) -> dict[str, Any]:
 
 
 def move(tensor: BlockTensor, device: Any) -> BlockTensor:
+    if "dtype" in type(device).__name__.lower() or isinstance(device, type):
+        raise TypeError(
+            f"device: expected 'cpu' or 'cuda:N', got {device!r}; dequantize(dtype) makes numbers"
+        )
     scale = _scale_for(tensor.global_scale, tensor.codes, device)
     codes, scales = _moved(tensor.codes, device), _moved(tensor.scales, device)
     return BlockTensor.from_parts(codes, scales, scale, **_words_of(tensor))
@@ -144,22 +148,6 @@ def as_torch_float4(tensor: BlockTensor) -> Any:
     if _framework(tensor.codes) != "torch" or tensor.format not in ("nvfp4", "mxfp4"):
         raise ValueError(f"as_torch_float4: {tensor!r} does not hold FP4 codes in a torch tensor")
     return tensor.codes.view(sys.modules["torch"].float4_e2m1fn_x2)
-
-
-def from_compressed_tensors(packed: Any, scale: Any, global_scale: Any) -> BlockTensor:
-    if global_scale is None:
-        bytes_each = "float8_e4m3" in str(packed.dtype)
-        return BlockTensor.from_parts(packed, scale, format="mxfp8_e4m3" if bytes_each else "mxfp4")
-    if getattr(global_scale, "device", None) is not None and str(global_scale.device).startswith("cuda"):
-        return BlockTensor.from_parts(packed, scale, (1.0 / global_scale).reshape(1), format="nvfp4")
-    return BlockTensor.from_parts(packed, scale, _multiplier(float(global_scale)), format="nvfp4")
-
-
-def _multiplier(divisor: float) -> float:
-    """The FP32 reciprocal of an FP32 divisor."""
-    import struct
-
-    return float(struct.unpack("f", struct.pack("f", 1.0 / divisor))[0])
 
 
 def _restore_block_tensor(

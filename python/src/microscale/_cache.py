@@ -51,7 +51,11 @@ def sizes_of(
     if whole("hadamard", hadamard) not in (0, 16):
         raise InvalidArgument(f"hadamard: {hadamard}; pass 16 to rotate keys, or 0")
     for name, scale in (("k_global_scale", k_global_scale), ("v_global_scale", v_global_scale)):
-        if not isinstance(scale, (int, float)) or not 2.0**-126 <= scale < 2.0**128:
+        try:
+            fits = 2.0**-126 <= float(scale) < 2.0**128 and not isinstance(scale, str)
+        except (TypeError, ValueError):
+            fits = False
+        if not fits:
             raise InvalidArgument(f"{name}: {scale!r}; pass a positive number, a normal one of float32")
     if page_size is None:
         if pages is not None:
@@ -212,6 +216,7 @@ def advance(lengths: Any, tokens: int, offsets: Any, sign: int) -> None:
     """Adds the new tokens of each sequence to `lengths`, or takes them away again, in place."""
     if isinstance(lengths, DeviceArray):
         raise ValueError(
-            "advance: a DeviceArray cannot be added to; write the lengths and pass advance=False"
+            "advance: a DeviceArray cannot be added to; write the lengths (lengths.copy_from(array)) and "
+            "pass advance=False"
         )
     lengths += sign * (tokens if offsets is None else offsets[1:] - offsets[:-1])

@@ -38,11 +38,27 @@ class Checkpoint(Mapping[str, Any]):
     files; they keep the mapping alive, and pages are read when they are touched."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = CheckpointFile(path)
+        self._file: CheckpointFile | None = CheckpointFile(os.fspath(path))
+        self._path = os.path.abspath(os.fsdecode(path))
         self._names = self._file.names()
 
+    def _find(self, name: str) -> Any:
+        if self._file is None:
+            raise ValueError(f"{self!r} is closed; open_checkpoint opens it again")
+        return self._file.find(name)
+
+    def close(self) -> None:
+        """Lets go of the files. Tensors that were taken stay good, and keep what they need."""
+        self._file = None
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def __getitem__(self, name: str) -> Any:
-        found = self._file.find(name) if isinstance(name, str) else None
+        found = self._find(name) if isinstance(name, str) else None
         if found is None:
             raise KeyError(name)
         return found if isinstance(found, BlockTensor) else _dense(*found)
@@ -54,10 +70,20 @@ class Checkpoint(Mapping[str, Any]):
         return len(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._file.find(name) is not None
+        return isinstance(name, str) and self._find(name) is not None
+
+    # A mapping of arrays has no truth of "==": each is equal to itself alone.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Checkpoint, (self._path,)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self._names
 
     def __repr__(self) -> str:
-        return f"Checkpoint({len(self)} tensors)"
+        return f"Checkpoint({self._path!r}, {len(self)} tensors)"
 
 
 def _dense(dtype: str, shape: tuple[int, ...], data: Any) -> Any:
@@ -76,6 +102,7 @@ def _dense(dtype: str, shape: tuple[int, ...], data: Any) -> Any:
 def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Opens a model folder or one .safetensors file, quantized or dense, without copying: a mapping of names
     to BlockTensors and numpy arrays (bfloat16 and float8 by ml_dtypes where it is installed, else their bits
-    as integers). NVFP4's divisors are multipliers here. Raises OSError where it cannot be read, ValueError
+    as integers). NVFP4's divisors are multipliers here. It can be pickled (by its path), and closed: `with
+    open_checkpoint(path) as model:`. Raises OSError where it cannot be read, ValueError
     where it is no checkpoint. Nothing may shorten the files meanwhile."""
     return Checkpoint(path)

@@ -72,6 +72,13 @@ class DeviceArray:
     def numpy(self, *, stream: Stream = None) -> Array:
         """A copy on the CPU. Waits for all work of `stream` (the default one)."""
 
+    def copy_from(self, array: Array, *, stream: Stream = None) -> None:
+        """
+        Writes an array of the CPU, of this one's type and shape, in the order of `stream`.
+        """
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
+
     @property
     def shape(self) -> tuple[int, ...]: ...
 
@@ -175,6 +182,14 @@ class BlockTensor:
     def to(self, device: object) -> BlockTensor:
         """
         On another device, 'cpu' or 'cuda:N'. Of numpy, to a GPU: as DeviceArray.
+        """
+
+    def to_compressed_tensors(self) -> dict[str, Array]:
+        """
+        The tensors of a layer by the names that compressed-tensors has, and vLLM loads:
+        weight_packed, weight_scale and, of nvfp4, weight_global_scale, a divisor; of mxfp8 weight
+        and weight_scale. Views where they can be. Raises ValueError for what that has no name for:
+        other formats, tiled scales, blocks down the columns.
         """
 
     def as_torch_float4(self) -> Array:
@@ -552,6 +567,10 @@ class TensorPlan:
 
     def __repr__(self) -> str: ...
 
+    def __getstate__(self) -> tuple[Any, ...]: ...
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None: ...
+
 class ConversionPlan:
     """What a conversion does, tensor by tensor."""
 
@@ -590,6 +609,10 @@ class ConversionPlan:
 
     def __repr__(self) -> str: ...
 
+    def __getstate__(self) -> tuple[Any, ...]: ...
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None: ...
+
 class DequantizedModel:
     """What a dense model was written without."""
 
@@ -602,6 +625,10 @@ class DequantizedModel:
         """Oddities of the input, a sentence each."""
 
     def __repr__(self) -> str: ...
+
+    def __getstate__(self) -> tuple[Any, ...]: ...
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None: ...
 
 class RepairReport:
     """What repair_model changed."""
@@ -637,6 +664,10 @@ class RepairReport:
         """Squares of the changes, against those of the values."""
 
     def __repr__(self) -> str: ...
+
+    def __getstate__(self) -> tuple[Any, ...]: ...
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None: ...
 
 def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
     """What quantize_model would do; reads headers only."""

@@ -41,6 +41,14 @@ class InputOutput(Error, OSError):
     code = "io"
 
 
+class NotFound(InputOutput, FileNotFoundError):
+    """A file or folder is not there."""
+
+
+class NotPermitted(InputOutput, PermissionError):
+    """A file or folder may not be read or written."""
+
+
 class Interrupted(Error):
     """A progress function returned False; what is finished is kept."""
 
@@ -54,4 +62,22 @@ _classes = {kind.code: kind for kind in _kinds}
 def error_of(code: str, message: str) -> Error:
     from ._spellings import in_python  # now: most programs see no error, and it takes time to import
 
-    return _classes.get(code, Error)(in_python(message))
+    message = in_python(message)
+    if code == "io":
+        return _input_output(message)
+    return _classes.get(code, Error)(message)
+
+
+def _input_output(message: str) -> Error:
+    """With the errno whose text the message has, and the class that Python has for that."""
+    import errno
+    import os
+
+    kinds = {errno.ENOENT: NotFound, errno.EACCES: NotPermitted, errno.EPERM: NotPermitted}
+    rest = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE)
+    for number in (*kinds, *rest, errno.ENAMETOOLONG):
+        if f": {os.strerror(number)}" in message:
+            made = kinds.get(number, InputOutput)(message)
+            made.errno = number
+            return made
+    return InputOutput(message)

@@ -67,8 +67,22 @@ PHRASES = (
     ("fill_rope_tables: ", "rope_tables: "),
     ("packed_weights_bytes: ", "pack_weights: "),
     ("epsilon is ", "eps is "),
+    ("name one with -o", "pass one as target"),
+    ("(quantize --resume)", "(quantize_model with resume=True)"),
+    (" (--device cuda)", ""),
+    ("--input-scales FILE", "input_scales"),
+    (" or --device cpu", ", or leave gpus out"),
 )
 """What the library says, and what Python says for it. A longer phrase stands before one that it contains."""
+
+_COMPOSED = (
+    (
+        ": d: NVFP4 wants its global scale beforehand; pass global_scale",
+        ": NVFP4 wants the result's global scale beforehand; pass out_global_scale",
+    ),
+    (": d overlaps a", ": out overlaps a"),
+)
+"""Of two texts of the library."""
 
 _NAMES = re.compile(
     r"\b(?:Backend|BlockAxis|Compat|DType|Format|GlobalScale|InfPolicy|KvFormat|Layout|Memory|NanPolicy|"
@@ -76,7 +90,24 @@ _NAMES = re.compile(
 )
 
 
+_OPTIONS = {
+    "resume": "resume=True",
+    "allow-nan": "allow_nan=True",
+    "allow-incomplete": "allow_incomplete=True",
+    "dry-run": "plan_quantize_model",
+}
+"""Of the command line: what is not a keyword of the same name."""
+
+_OPTION = re.compile(r"(?<!\S)(\(?)--(?!local-dir\b)([a-z][a-z-]*[a-z])\b")
+"""But for what `hf download` has."""
+
+
+def _keyword(option: re.Match[str]) -> str:
+    return option[1] + _OPTIONS.get(option[2], option[2].replace("-", "_"))
+
+
 def in_python(message: str) -> str:
-    for phrase, twin in PHRASES:
+    for phrase, twin in (*_COMPOSED, *PHRASES):
         message = message.replace(phrase, twin)
-    return _NAMES.sub(r"\1", message)
+    message = re.sub(r"--max-memory to at least (\d+)MiB", r"max_memory to at least \1 << 20", message)
+    return _OPTION.sub(_keyword, _NAMES.sub(r"\1", message))
