@@ -8,11 +8,12 @@ import sys
 import time
 import traceback
 
+import models
 import modules
 import operators
 import times
 
-CHECKS = [*operators.CHECKS, *modules.CHECKS, *times.CHECKS]
+CHECKS = [*operators.CHECKS, *modules.CHECKS, *models.CHECKS, *times.CHECKS]
 
 
 def main():

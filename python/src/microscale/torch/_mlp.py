@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._linear import product
+from ._linear import Linear, product
 from ._module import (
     PackedModule,
     WeightSet,
@@ -162,6 +162,17 @@ class GatedMlp(PackedModule):
         for word, linear in (("gate", gate), ("up", up), ("down", down)):
             bias = None if linear.bias is None else linear.bias.detach()
             made._add_bias(f"{word}_bias", f"{word}_proj.bias", bias)
+        return made
+
+    @classmethod
+    def from_packed(cls, gate: Linear, up: Linear, down: Linear, activation: Any = "silu") -> GatedMlp:
+        """Of three layers of one format, packed already: their bytes stay what they are."""
+        sizes = (gate.in_features, gate.out_features)
+        made = cls(*sizes, gate.format, _activation_of(activation), device="meta")
+        for of, linears in zip(made._sets, ((gate, up), (down,)), strict=True):
+            made._set_weights(of, [linear._weights(linear._sets[0])[0] for linear in linears])
+        for word, linear in (("gate", gate), ("up", up), ("down", down)):
+            made._add_bias(f"{word}_bias", f"{word}_proj.bias", linear.bias)
         return made
 
     @classmethod

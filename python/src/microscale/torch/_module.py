@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
@@ -31,11 +32,18 @@ class Parts:
         """A BlockTensor's, of any framework and layout."""
         if tensor.layout != "row_major":
             tensor = _core.repack_scales(tensor, "row_major")
-        codes, scales = (torch.as_tensor(part).view(torch.uint8) for part in (tensor.codes, tensor.scales))
+        codes, scales = (_as_tensor(part).view(torch.uint8) for part in (tensor.codes, tensor.scales))
         if tensor.global_scale is None:
             return Parts(codes, scales, None)
         scale = torch.as_tensor(tensor.global_scale, dtype=torch.float32, device=codes.device).reshape(-1)
         return Parts(codes, scales, 1.0 / scale)
+
+
+def _as_tensor(part: Any) -> Tensor:
+    """A copy of an array that may not be written, as a checkpoint's: torch warns of views of those."""
+    if isinstance(part, numpy.ndarray) and not part.flags.writeable:
+        part = part.copy()
+    return torch.as_tensor(part)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def quantize_(
                 continue
             if id(child) not in made:
                 weight = child._parameters.get("weight")
-                reason = _reason_to_leave(child, name, users.get(id(weight), 0) > 1, filter_fn)
+                reason = reason_to_leave(child, name, users.get(id(weight), 0) > 1, filter_fn)
                 if not reason:
                     try:
                         made[id(child)] = _with_hooks(Linear.from_linear(child, format, **options), child)
@@ -89,7 +89,8 @@ def quantize_(
     return left
 
 
-def _reason_to_leave(module: nn.Linear, name: str, shared: bool, filter_fn: Filter | None) -> str:
+def reason_to_leave(module: nn.Linear, name: str, shared: bool, filter_fn: Filter | None) -> str:
+    """Why quantize_ leaves a layer as it is; "" if it replaces it."""
     if type(module) is not nn.Linear:
         return f"it is a {type(module).__name__}, not a torch.nn.Linear"
     weight = module._parameters.get("weight")
