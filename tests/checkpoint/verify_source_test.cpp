@@ -1,4 +1,7 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "checkpoint/sample_model.hpp"
 #include "checkpoint/verify_model.hpp"
@@ -229,6 +232,135 @@ TEST_F(VerifySource, values_beyond_what_the_format_costs_are_errors_that_name_th
 TEST_F(VerifySource, a_coarse_rule_that_is_known_is_no_error) {
   make(Format::mxfp4, ScaleRule::amax_ceil);
   EXPECT_EQ(report().errors(), 0);
+}
+
+// Layers in FP8 are held against the original as others are, whatever container.
+TEST_F(VerifySource, fp8_layers_are_compared_by_their_values) {
+  for (const Container container : {Container::compressed_tensors, Container::modelopt}) {
+    make(Format::nvfp4, ScaleRule::search);
+    std::filesystem::remove_all(folder_ / "out");
+    QuantizeModelOptions options = options_for(folder_, Format::nvfp4);
+    options.container = container;
+    options.use = {{"*.o_proj", WeightFormat::fp8}};
+    quantize_model(options);
+    std::filesystem::remove(folder_ / "out" / manifest_name);
+    const VerifyReport verified = report();
+    EXPECT_EQ(verified.findings, Findings());
+    ASSERT_EQ(verified.source->tensors.size(), 4u);
+    const auto& tensors = verified.source->tensors;
+    const auto fp8 = std::find_if(tensors.begin(), tensors.end(), [](const SourceTensor& each) {
+      return each.name == attention + "o_proj.weight";
+    });
+    ASSERT_NE(fp8, tensors.end());
+    EXPECT_EQ(fp8->coding, "FP8 E4M3, one scale per row");
+    EXPECT_EQ(fp8->rule, "");
+    EXPECT_GT(fp8->relative_mse, 0.0003);
+    EXPECT_LT(fp8->relative_mse, 0.0012);
+    EXPECT_NEAR(fp8->ratio, 1, 0.01);
+    const std::string weight = attention + "o_proj.weight";
+    const auto found = [&](auto&& damage) {
+      const auto whole = testing::read_tensors(folder_ / "out");
+      change(weight, damage);
+      const auto all = rules();
+      testing::write_safetensors(folder_ / "out/model.safetensors", whole);
+      return all;
+    };
+    EXPECT_EQ(found([](std::string& codes) { std::fill(codes.begin(), codes.end(), '\0'); }),
+              std::vector<std::string>{"source-ratio " + weight});
+    EXPECT_EQ(found([](std::string& codes) {
+                for (char& code : codes) code = static_cast<char>(code ^ 0x80);
+              }),
+              std::vector<std::string>{"source-ratio " + weight});
+    EXPECT_EQ(found([](std::string& codes) {
+                std::rotate(codes.begin(), codes.begin() + 1, codes.end());
+              }),
+              std::vector<std::string>{"source-error " + weight});
+    EXPECT_EQ(found([](std::string& codes) { codes.replace(5 * 128, 128, 128, '\0'); }),
+              std::vector<std::string>{"source-block " + weight});
+    std::filesystem::remove_all(folder_ / "out");
+    std::filesystem::remove_all(folder_ / "in");
+  }
+}
+
+// Holes: a scale so small that a block is nothing, codes and scales of zeros, one row or a few.
+TEST_F(VerifySource, blocks_that_hold_nothing_are_errors_with_their_place) {
+  for (const Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
+    const bool mx = format != Format::nvfp4;
+    const std::string weight = attention + "o_proj.weight";
+    const std::string codes = format == Format::mxfp8_e4m3 ? weight : weight + "_packed";
+    const std::size_t blocks = mx ? 4 : 8;  // in a row
+    const auto messages = [&](auto&& damage) {
+      make(format, mx ? ScaleRule::floor : ScaleRule::search);
+      damage();
+      std::vector<std::string> found;
+      for (const Finding& finding : report().findings) {
+        if (finding.rule == "source-block") found.push_back(finding.message);
+      }
+      std::filesystem::remove_all(folder_ / "in");
+      std::filesystem::remove_all(folder_ / "out");
+      return found;
+    };
+    const auto zero_rows = [&](std::size_t first, std::size_t count) {
+      for (const std::string& part : {codes, weight + "_scale"}) {
+        change(part, [&](std::string& bytes) {
+          const std::size_t row = bytes.size() / 128;
+          bytes.replace(first * row, count * row, count * row, '\0');
+        });
+      }
+    };
+    const auto of = [&](std::size_t lost, int row, const std::string& columns) {
+      return std::vector<std::string>{fmt::format(
+          "model.safetensors: '{}': {} of {} blocks of {} values hold nothing of the original's "
+          "(they are 0, or far from them), first row {}, columns {}; convert the model again",
+          weight, lost, 128 * blocks, mx ? 32 : 16, row, columns)};
+    };
+    const std::string first = mx ? "0 to 31" : "0 to 15";
+    EXPECT_EQ(messages([&] { zero_rows(97, 1); }), of(blocks, 97, first));
+    EXPECT_EQ(messages([&] { zero_rows(3, 6); }), of(6 * blocks, 3, first));
+    for (const int flip : {0xFF, 0x20, 0x40}) {
+      if (!mx) continue;
+      const auto damage = [&] {
+        change(weight + "_scale", [&](std::string& bytes) {
+          char& scale = bytes[97 * blocks + 1];
+          scale = flip == 0xFF ? '\0' : static_cast<char>(scale ^ flip);
+        });
+      };
+      EXPECT_EQ(messages(damage), of(1, 97, "32 to 63")) << flip;
+    }
+  }
+}
+
+// What `dequantize` writes is dense, and neither a copy nor damaged.
+TEST_F(VerifySource, a_folder_that_was_decoded_again_is_said_to_be_one) {
+  for (const Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
+    make(format, ScaleRule::search);
+    std::filesystem::rename(folder_ / "out", folder_ / "coded");
+    dequantize_model({.input = folder_ / "coded", .output = folder_ / "out", .threads = 1});
+    std::filesystem::remove(folder_ / "out" / manifest_name);
+    const VerifyReport verified = report();
+    EXPECT_EQ(verified.errors(), 0);
+    ASSERT_EQ(verified.warnings(), 1);
+    EXPECT_EQ(verified.findings[0].rule, "source-decoded");
+    EXPECT_NE(verified.findings[0].message.find("it and 3 more weights are dense, and the "
+                                                "original's but for rounding"),
+              std::string::npos)
+        << verified.findings[0].message;
+    EXPECT_EQ(verified.source->decoded, 4);
+    EXPECT_EQ(verified.source->copies, 1);
+    // A few values that differ are damage.
+    const auto original = testing::read_tensors(folder_ / "in");
+    auto tensors = testing::read_tensors(folder_ / "out");
+    tensors[attention + "k_proj.weight"] = original.at(attention + "k_proj.weight");
+    tensors[attention + "k_proj.weight"].bytes[9] ^= 0x10;
+    tensors[attention + "q_proj.weight"].bytes.replace(0, 256, 256, '\0');
+    testing::write_safetensors(folder_ / "out/model.safetensors", tensors);
+    const auto found = rules();
+    EXPECT_EQ(std::count(found.begin(), found.end(), "source-copy " + attention + "k_proj.weight"),
+              1);
+    EXPECT_EQ(std::count(found.begin(), found.end(), "source-copy " + attention + "q_proj.weight"),
+              1);
+    for (const char* name : {"in", "out", "coded"}) std::filesystem::remove_all(folder_ / name);
+  }
 }
 
 }  // namespace

@@ -26,9 +26,11 @@ std::string plural(std::int64_t count, const std::string& noun) {
 Json to_json(const SourceAnswer& source) {
   Json document;
   document["equal_copies"] = source.copies;
+  document["decoded_again"] = source.decoded;
   document["tensors"] = Json::array();
   for (const SourceTensor& tensor : source.tensors) {
     document["tensors"].push_back({{"name", tensor.name},
+                                   {"coding", tensor.coding},
                                    {"elements", tensor.elements},
                                    {"not_nearest", tensor.not_nearest},
                                    {"rule", tensor.rule},
@@ -37,6 +39,12 @@ Json to_json(const SourceAnswer& source) {
                                    {"relative_mse", tensor.relative_mse}});
   }
   return document;
+}
+
+// Of damaged scales the figure says nothing.
+std::string percent_text(double share) {
+  constexpr double largest_shown = 10;
+  return share > largest_shown ? "> 1000 %" : format_percent(share, 4);
 }
 
 std::string source_text(const SourceAnswer& source, Console& console) {
@@ -49,14 +57,19 @@ std::string source_text(const SourceAnswer& source, Console& console) {
                {"times the original", Align::right}});
   for (std::size_t i = 0; i < std::min(shown, source.tensors.size()); ++i) {
     const SourceTensor& tensor = source.tensors[i];
-    table.add_row({tensor.name, format_percent(tensor.relative_mse, 4), tensor.rule,
-                   format_percent(tensor.rule_share, 1), fmt::format("{}", tensor.not_nearest),
-                   format_number(tensor.ratio)});
+    const bool blocks = !tensor.rule.empty();
+    table.add_row(
+        {tensor.name, percent_text(tensor.relative_mse), blocks ? tensor.rule : tensor.coding,
+         blocks ? format_percent(tensor.rule_share, 1) : "",
+         blocks ? fmt::format("{}", tensor.not_nearest) : "", format_number(tensor.ratio)});
   }
+  const auto compared = static_cast<std::int64_t>(source.tensors.size()) - source.decoded;
   return table.text(console.out) +
-         fmt::format("{} compared with the original, worst first; {} are equal\n",
-                     plural(static_cast<std::int64_t>(source.tensors.size()), "quantized weight"),
-                     plural(source.copies, "copied tensor"));
+         fmt::format("{} compared with the original, worst first; {} are equal{}\n",
+                     plural(compared, "quantized weight"), plural(source.copies, "copied tensor"),
+                     source.decoded > 0
+                         ? fmt::format("; {} decoded again", plural(source.decoded, "dense weight"))
+                         : "");
 }
 
 Json to_json(const VerifyReport& report, const std::string& path) {
