@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "checkpoint/completeness_parts.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/layer_stacks.hpp"
 #include "checkpoint/model_files.hpp"
@@ -103,6 +104,8 @@ class GapFinder {
     find_layers();
     find_experts();
     find_partners();
+    find_lost_experts(model_, facts_, gaps_);
+    find_lost_parts(model_, facts_, gaps_);
     return std::move(gaps_);
   }
 
@@ -331,6 +334,10 @@ std::vector<Gap> find_gaps(const ModelFolder& model) {
   return find_gaps(model, facts);
 }
 
+std::string sentence_of(const Gap& gap) {
+  return (gap.certain ? "not complete: " : "maybe not complete: ") + gap.message;
+}
+
 std::string summary_of(const std::vector<Gap>& gaps) {
   if (gaps.empty()) return "";
   const std::string more = gaps.size() > 1 ? fmt::format(" (and {} more)", gaps.size() - 1) : "";
@@ -340,14 +347,17 @@ std::string summary_of(const std::vector<Gap>& gaps) {
 Result<std::vector<std::string>> accept_gaps(const ModelFolder& model, const ModelFacts& facts,
                                              bool allow) {
   const std::vector<Gap> gaps = find_gaps(model, facts);
-  if (!gaps.empty() && !allow) {
+  std::vector<Gap> certain;
+  std::copy_if(gaps.begin(), gaps.end(), std::back_inserter(certain),
+               [](const Gap& gap) { return gap.certain; });
+  if (!certain.empty() && !allow) {
     return Failure{ErrorCode::bad_input,
                    fmt::format("quantize: '{}' is not complete: {}; download it again, or pass "
                                "--allow-incomplete to quantize what is there",
-                               model.opened.string(), summary_of(gaps))};
+                               model.opened.string(), summary_of(certain))};
   }
   std::vector<std::string> sentences;
-  for (const Gap& gap : gaps) sentences.push_back("not complete: " + gap.message);
+  for (const Gap& gap : gaps) sentences.push_back(sentence_of(gap));
   return sentences;
 }
 

@@ -285,7 +285,7 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
   if (!read_manifest(model.root, unreadable)) {
     for (const Finding& finding : unreadable) result.notices.push_back(finding.message);
   }
-  for (const Gap& gap : find_gaps(model)) result.notices.push_back("not complete: " + gap.message);
+  for (const Gap& gap : find_gaps(model)) result.notices.push_back(sentence_of(gap));
   return result;
 }
 

@@ -83,7 +83,7 @@ ModelSummary summarize_model(const QuantizedFolder& folder) {
   summary.files = folder.model.shards.size();
   summary.notes = folder.model.sentences();
   for (const Gap& gap : find_gaps(folder.model)) {
-    summary.notes.push_back("not complete: " + gap.message);
+    summary.notes.push_back(sentence_of(gap));
   }
   summary.metadata = folder.model.gguf_metadata;
   for (const Finding& finding : folder.unusable) summary.notes.push_back(finding.message);

@@ -157,8 +157,10 @@ VerifyReport verify_checkpoint(const fs::path& path, const VerifyOptions& option
   verify_headers(folder, report.findings);
   for (const Gap& gap : find_gaps(folder.model)) {
     Findings& findings = report.findings;
-    findings.push_back(make_finding(Severity::error, gap.rule, "", "",
-                                    gap.message + "; download or convert the model again"));
+    findings.push_back(make_finding(
+        gap.certain ? Severity::error : Severity::warning, gap.rule, "", "",
+        gap.message + (gap.certain ? "; download or convert the model again"
+                                   : "; one of them is wrong")));
     findings.back().tensor = gap.name;  // the message has it
   }
   if (options.tensor_parallel > 0) {

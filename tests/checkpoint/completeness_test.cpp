@@ -189,6 +189,174 @@ TEST(Completeness, quantize_refuses_and_goes_on_where_told) {
   EXPECT_NE(problems[0].find("'model.layers.1.mlp.up_proj' is missing"), std::string::npos);
 }
 
+// A language model of which only what is beside the matrices is of interest.
+TestModel language_model(int layers) {
+  TestModel model = model_of(layers);
+  testing::TestTensors& tensors = model.shards[0];
+  const auto vector = [&](const std::string& name) {
+    tensors[name] = random_tensor(StoredType::bf16, {64}, 3);
+  };
+  for (int i = 0; i < layers; ++i) {
+    const std::string layer = "model.layers." + std::to_string(i) + ".";
+    for (const std::string name : {"post_attention_layernorm.weight", "self_attn.q_norm.weight",
+                                   "self_attn.q_proj.bias", "self_attn.k_proj.bias"}) {
+      vector(layer + name);
+    }
+  }
+  vector("model.norm.weight");
+  tensors["lm_head.weight"] = random_tensor(StoredType::bf16, {64, 64}, 4);
+  model.config = R"({"architectures": ["Qwen2ForCausalLM"], "hidden_size": 64, "vocab_size": 64,
+                     "tie_word_embeddings": false})";
+  return model;
+}
+
+TEST(Completeness, norms_and_biases_that_other_layers_have_are_missed) {
+  EXPECT_EQ(gaps_of(language_model(2)), Texts());
+  for (const int layers : {2, 3, 5}) {
+    for (const std::string lost :
+         {"input_layernorm.weight", "post_attention_layernorm.weight", "self_attn.q_norm.weight",
+          "self_attn.q_proj.bias", "self_attn.k_proj.bias"}) {
+      for (const std::string at : {"0", "1"}) {
+        TestModel model = language_model(layers);
+        const std::string name = "model.layers." + at + "." + lost;
+        remove(model, name);
+        EXPECT_EQ(
+            gaps_of(model),
+            Texts{"part-missing '" + name + "' is missing, which " + std::to_string(layers - 1) +
+                  " of " + std::to_string(layers) + " layers with the same matrices have"});
+      }
+    }
+  }
+}
+
+// Layers of two kinds, and what some families have in the first layer alone or not at all.
+TEST(Completeness, layers_of_another_kind_may_have_other_norms) {
+  TestModel model = language_model(4);
+  for (const std::string at : {"1", "3"}) {
+    remove(model, "layers." + at + ".self_attn.q_norm");
+    model.shards[0]["model.layers." + at + ".self_attn.gate.weight"] =
+        random_tensor(StoredType::bf16, {64, 64}, 5);
+  }
+  EXPECT_EQ(gaps_of(model), Texts());
+  model = language_model(3);
+  model.shards[0]["model.layers.0.pre_ln.weight"] = random_tensor(StoredType::bf16, {64}, 5);
+  model.shards[0]["model.layers.1.attn_norm.weight"] = random_tensor(StoredType::bf16, {64}, 5);
+  model.shards[0]["model.layers.2.attn_norm.weight"] = random_tensor(StoredType::bf16, {64}, 5);
+  EXPECT_EQ(gaps_of(model), Texts());
+  model.shards[0]["model.layers.1.self_attn.sinks"] = random_tensor(StoredType::bf16, {64}, 5);
+  EXPECT_EQ(gaps_of(model), Texts()) << "neither a norm nor a bias";
+}
+
+TEST(Completeness, embedding_head_and_final_norm_are_missed) {
+  TestModel model = language_model(2);
+  remove(model, "embed_tokens");
+  EXPECT_EQ(gaps_of(model),
+            Texts{"part-missing the embedding before the layers of 'model.layers' is "
+                  "missing"});
+  model.config = R"({"architectures": ["LlamaForCausalLM"], "tie_word_embeddings": true})";
+  EXPECT_EQ(gaps_of(model), Texts()) << "the head is the embedding";
+  model = language_model(2);
+  remove(model, "lm_head");
+  EXPECT_EQ(gaps_of(model),
+            Texts{"part-missing the output head is missing, and config.json does not tie it to the "
+                  "embedding (tie_word_embeddings is false)"});
+  model.config = R"({"architectures": ["LlamaForCausalLM"]})";
+  EXPECT_EQ(gaps_of(model), Texts()) << "it may be tied";
+  model = language_model(2);
+  remove(model, "model.norm");
+  EXPECT_EQ(gaps_of(model),
+            Texts{"part-missing the norm after the layers of 'model.layers' is missing"});
+  remove(model, "input_layernorm");
+  EXPECT_EQ(gaps_of(model), Texts()) << "norms after what they belong to need no last one";
+}
+
+TEST(Completeness, sizes_that_are_not_those_of_the_config_are_doubts) {
+  TestModel model = language_model(3);
+  testing::TestTensors& tensors = model.shards[0];
+  tensors["model.embed_tokens.weight"] = random_tensor(StoredType::bf16, {48, 64}, 1);
+  tensors["model.norm.weight"] = random_tensor(StoredType::bf16, {32}, 1);
+  tensors["model.layers.1.input_layernorm.weight"] = random_tensor(StoredType::bf16, {32}, 1);
+  EXPECT_EQ(gaps_of(model),
+            (Texts{"part-size 'model.layers.1.input_layernorm.weight' has 32 elements, in other "
+                   "layers it has 64, the hidden_size of config.json",
+                   "part-size 'model.embed_tokens.weight' has 48 rows, but vocab_size of "
+                   "config.json is 64",
+                   "part-size 'model.norm.weight' has 32 elements, but hidden_size of config.json "
+                   "is 64"}));
+  TemporaryFolder folder;
+  model.write(folder / "in");
+  const VerifyReport report = verify_checkpoint(folder / "in");
+  EXPECT_EQ(report.errors(), 0);
+  EXPECT_EQ(report.warnings(), 3);
+  QuantizeModelOptions options;
+  options.input = folder / "in";
+  options.output = folder / "out";
+  const ConversionPlan plan = plan_quantize_model(options);
+  EXPECT_EQ(std::count_if(plan.notices.begin(), plan.notices.end(),
+                          [](const std::string& notice) {
+                            return notice.starts_with("maybe not complete: ");
+                          }),
+            3);
+  model = model_of(1, 4);
+  model.shards[0]["model.layers.0.mlp.gate.weight"] = random_tensor(StoredType::bf16, {3, 64}, 1);
+  EXPECT_EQ(gaps_of(model), Texts{"part-size 'model.layers.0.mlp.gate.weight' has 3 rows, but the "
+                                  "number of experts of config.json is 4"});
+}
+
+TEST(Completeness, fused_experts_have_all_their_parts_and_experts) {
+  const auto fused = [](bool biases) {
+    TestModel model = model_of(2, 4);
+    remove(model, ".experts.");
+    for (const std::string at : {"0", "1"}) {
+      const std::string experts = "model.layers." + at + ".mlp.experts.";
+      model.shards[0][experts + "gate_up_proj"] = random_tensor(StoredType::bf16, {4, 64, 128}, 1);
+      model.shards[0][experts + "down_proj"] = random_tensor(StoredType::bf16, {4, 64, 64}, 2);
+      if (!biases) continue;
+      model.shards[0][experts + "gate_up_proj_bias"] = random_tensor(StoredType::bf16, {4, 128}, 1);
+      model.shards[0][experts + "down_proj_bias"] = random_tensor(StoredType::bf16, {4, 64}, 1);
+    }
+    return model;
+  };
+  EXPECT_EQ(gaps_of(fused(false)), Texts());
+  EXPECT_EQ(gaps_of(fused(true)), Texts());
+  for (const std::string lost : {"gate_up_proj", "down_proj"}) {
+    TestModel model = fused(false);
+    remove(model, "layers.1.mlp.experts." + lost);
+    const Texts gaps = gaps_of(model);
+    ASSERT_EQ(gaps.size(), 1u) << lost;
+    EXPECT_NE(gaps[0].find("partner-missing 'model.layers.1.mlp.experts." + lost + "' is missing"),
+              std::string::npos)
+        << gaps[0];
+    remove(model, "layers.0.mlp.experts." + lost);
+    EXPECT_EQ(gaps_of(model).size(), 2u) << "of no layer";
+  }
+  TestModel model = fused(true);
+  remove(model, "layers.0.mlp.experts.gate_up_proj_bias");
+  remove(model, "layers.0.mlp.experts.down_proj_bias");
+  EXPECT_EQ(gaps_of(model).size(), 2u) << "layer 1 has them";
+  model = fused(true);
+  const std::string experts = "model.layers.1.mlp.experts.";
+  model.shards[0][experts + "gate_up_proj"] = random_tensor(StoredType::bf16, {3, 64, 128}, 1);
+  model.shards[0][experts + "down_proj_bias"] = random_tensor(StoredType::bf16, {2, 64}, 1);
+  EXPECT_EQ(gaps_of(model),
+            (Texts{"experts-missing '" + experts + "gate_up_proj' has 3 experts of 4",
+                   "experts-missing '" + experts + "down_proj_bias' has 2 experts of 4"}));
+  // In the blocks of gpt-oss.
+  model = fused(false);
+  for (const std::string at : {"0", "1"}) {
+    for (const std::string name : {"gate_up_proj", "down_proj"}) {
+      const std::string weight = "model.layers." + at + ".mlp.experts." + name;
+      model.shards[0].erase(weight);
+      model.shards[0][weight + "_blocks"] = random_tensor(StoredType::u8, {4, 64, 2, 16}, 1);
+      model.shards[0][weight + "_scales"] = random_tensor(StoredType::u8, {4, 64, 2}, 1);
+    }
+  }
+  EXPECT_EQ(gaps_of(model), Texts());
+  remove(model, "layers.0.mlp.experts.down_proj");
+  ASSERT_EQ(gaps_of(model).size(), 1u);
+  EXPECT_NE(gaps_of(model)[0].find("down_proj' is missing"), std::string::npos);
+}
+
 // Every family is whole, as its real models are.
 TEST(Completeness, no_family_of_models_has_gaps) {
   for (const std::string& name : testing::family_names()) {
