@@ -6,6 +6,7 @@
 #include <map>
 
 #include "checkpoint/json.hpp"
+#include "checkpoint/verify_scales.hpp"
 
 namespace microscale {
 
@@ -32,8 +33,9 @@ std::vector<std::string> notices_of(const ModelFolder& model, const DenseView& v
   return notices;
 }
 
-Status refuse_same_format(const ModelFolder& model, const DenseView& view,
-                          const QuantizeModelOptions& options) {
+Status check_coded_input(const ModelFolder& model, const DenseView& view,
+                         const QuantizeModelOptions& options) {
+  if (Status scales = refuse_bad_scales(model, view.weights, "quantize"); !scales) return scales;
   const auto has_format = [&](const auto& weight) {
     return weight->blocks() && weight->blocks()->format == options.format;
   };

@@ -25,10 +25,10 @@ std::string codings_in_words(const DenseView& view);
 /// quantized already, then the oddities of the model.
 std::vector<std::string> notices_of(const ModelFolder& model, const DenseView& view);
 
-/// A failure where all computed weights have the format that all layers are to get: quantizing them
-/// again could only lose.
-Status refuse_same_format(const ModelFolder& model, const DenseView& view,
-                          const QuantizeModelOptions& options);
+/// A failure where what computed weights stand for is lost or turned (verify_scales.hpp), and where
+/// all of them have the format that all layers are to get: quantizing them again could only lose.
+Status check_coded_input(const ModelFolder& model, const DenseView& view,
+                         const QuantizeModelOptions& options);
 
 /// Takes what describes the input's quantization from the files to be copied.
 void leave_out_descriptions(ModelFolder& model);

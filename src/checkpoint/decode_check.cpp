@@ -9,6 +9,7 @@
 
 #include "checkpoint/json.hpp"
 #include "checkpoint/verify_model.hpp"
+#include "checkpoint/verify_scales.hpp"
 #include "checkpoint/weight_reader.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
@@ -146,6 +147,8 @@ Status check_values(const QuantizedFolder& folder, const DequantizeModelOptions&
   Findings findings;
   const auto manifest = read_manifest(folder.model.root, findings);
   if (Status readable = refuse_changed(findings); !readable) return readable;
+  Status scales = refuse_bad_scales(folder.model, folder.weights, "dequantize");
+  if (!scales) return scales;
   if (manifest || !options.allow_nan) {
     std::optional<TensorHashes> hashes;
     if (manifest) hashes.emplace(lengths_of(folder.model));

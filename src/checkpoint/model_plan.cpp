@@ -346,7 +346,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   plan.view = dense_view_of(folder.value());
   plan.model = std::move(folder.value().model);
   if (plan.view.computed()) leave_out_descriptions(plan.model);
-  Status other = refuse_same_format(plan.model, plan.view, options);
+  Status other = check_coded_input(plan.model, plan.view, options);
   if (!other) return other.failure();
   auto adapters = open_adapters(options.lora);
   if (!adapters) return adapters.failure();

@@ -32,12 +32,16 @@ Finding bad_config(const char* file, const std::string& text) {
   return make_finding(Severity::error, "config", file, "", text);
 }
 
-Finding not_read_here(const std::string& method) {
+Finding not_read_here(const QuantizedFolder& folder, const std::string& method) {
   return make_finding(
       Severity::warning, "config-not-checked", config_name, "",
-      fmt::format("the model is quantized by {}, whose tensors are not decoded here: headers and "
-                  "dense values are checked, codes and scales are not",
-                  in_quotes(method)));
+      folder.quantized()
+          ? fmt::format("its quantization_config is that of {}, which is not held against the "
+                        "tensors; codes and scales are checked",
+                        in_quotes(method))
+          : fmt::format("the model is quantized by {}, whose tensors are not decoded here: headers "
+                        "and dense values are checked, codes and scales are not",
+                        in_quotes(method)));
 }
 
 // A method of another tool is no mistake where nothing contradicts it.
@@ -46,11 +50,15 @@ void report_unreadable(const QuantizedFolder& folder, const Failure& failure, Fi
   const std::string method = facts && facts.value().quantized_by ? *facts.value().quantized_by : "";
   const bool other =
       std::find(other_methods.begin(), other_methods.end(), method) != other_methods.end();
-  if (failure.code != ErrorCode::unsupported || !folder.modules.empty() || !other) {
+  // These methods' weights are decoded by what the tensors show.
+  constexpr std::array<std::string_view, 4> decoded{"fp8", "fbgemm_fp8", "mxfp4", "quark"};
+  const bool fits =
+      folder.modules.empty() || std::find(decoded.begin(), decoded.end(), method) != decoded.end();
+  if (failure.code != ErrorCode::unsupported || !other || !fits) {
     findings.push_back(bad_config(config_name, failure.message + "; convert the model again"));
     return;
   }
-  findings.push_back(not_read_here(method));
+  findings.push_back(not_read_here(folder, method));
 }
 
 bool has_bad_config(const Findings& findings) {
@@ -316,7 +324,7 @@ void verify_config(const QuantizedFolder& folder, const Description* description
   if (!folder.model.config_text || !folder.model.whole_folder || has_bad_config(findings)) return;
   const auto facts = read_model_facts(*folder.model.config_text);
   if (facts && facts.value().quantized_by && folder.modules.empty()) {
-    findings.push_back(not_read_here(*facts.value().quantized_by));
+    findings.push_back(not_read_here(folder, *facts.value().quantized_by));
     return;
   }
   const auto mark = first_codes(folder);

@@ -11,6 +11,7 @@
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/safetensors_writer.hpp"
 #include "checkpoint/stray_weights.hpp"
+#include "checkpoint/verify_scales.hpp"
 
 namespace microscale {
 namespace {
@@ -133,6 +134,7 @@ void verify_headers(const QuantizedFolder& folder, Findings& findings) {
   const auto description = read_description(folder, findings);
   const QuantizationConfig* config = description ? &description->config : nullptr;
   verify_config(folder, description ? &*description : nullptr, findings);
+  if (!folder.planned) verify_scale_parts(folder, findings);
   verify_groups(folder, findings);
   verify_kept(folder, config, findings);
   if (!folder.planned) verify_kv_cache(folder.model, config, findings);
@@ -151,7 +153,7 @@ VerifyReport verify_checkpoint(const fs::path& path, const VerifyOptions& option
   std::error_code error;
   report.readable = true;
   report.tensors = static_cast<std::int64_t>(folder.model.tensors.size());
-  report.modules = static_cast<std::int64_t>(folder.modules.size());
+  report.modules = static_cast<std::int64_t>(folder.modules.size() + folder.weights.size());
   report.bytes = folder.model.tensor_bytes();
   verify_files(folder, fs::is_directory(path, error), report.findings);
   verify_headers(folder, report.findings);
@@ -159,8 +161,8 @@ VerifyReport verify_checkpoint(const fs::path& path, const VerifyOptions& option
     Findings& findings = report.findings;
     findings.push_back(make_finding(
         gap.certain ? Severity::error : Severity::warning, gap.rule, "", "",
-        gap.message + (gap.certain ? "; download or convert the model again"
-                                   : "; one of them is wrong")));
+        gap.message +
+            (gap.certain ? "; download or convert the model again" : "; one of them is wrong")));
     findings.back().tensor = gap.name;  // the message has it
   }
   if (options.tensor_parallel > 0) {
@@ -174,6 +176,7 @@ VerifyReport verify_checkpoint(const fs::path& path, const VerifyOptions& option
   std::optional<TensorHashes> hashes;
   if (manifest) hashes.emplace(lengths_of(folder.model));
   verify_values(folder, options.threads, progress, report.findings, hashes ? &*hashes : nullptr);
+  verify_scales(folder.model, folder.weights, report.findings);
   if (manifest) verify_manifest(folder.model, *manifest, *hashes, report.findings);
   report.findings = capped(std::move(report.findings));
   return report;

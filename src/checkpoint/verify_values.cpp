@@ -20,6 +20,11 @@ namespace {
 // near 1 then become about 2688^2.
 constexpr double suspicious_magnitude = 1e4;
 
+// Nor as small as a whole: FP8 with a scale that was lost.
+constexpr double vanishing_magnitude = 1e-20;
+// An E8M0 byte: what it stands for, 2^-127, is no normal number, and kernels take it for 0.
+constexpr std::uint8_t e8m0_zero = 0;
+
 enum Rule : std::size_t { scale_nan, scale_negative, scale_zero, code_nan, not_finite };
 constexpr std::size_t rule_count = 5;
 
@@ -40,9 +45,11 @@ struct Tally {
 struct PieceResult {
   std::array<Tally, rule_count> tallies;
   std::uint8_t largest_scale = 0;  // of the valid ones
+  float largest_value = 0;         // magnitude, of weights that are computed and finite
 
   void merge(const PieceResult& next) {
     largest_scale = std::max(largest_scale, next.largest_scale);
+    largest_value = std::max(largest_value, next.largest_value);
     for (std::size_t rule = 0; rule < rule_count; ++rule) {
       if (next.tallies[rule].count == 0) continue;
       const std::int64_t before = tallies[rule].count;
@@ -53,8 +60,10 @@ struct PieceResult {
 };
 
 // Codes of zero are 0 and -0: all bits but the signs are clear.
-bool all_codes_zero(const std::uint8_t* codes, int bytes) {
-  return std::all_of(codes, codes + bytes, [](std::uint8_t byte) { return (byte & 0x77) == 0; });
+bool all_codes_zero(const std::uint8_t* codes, std::int64_t bytes, int code_bits) {
+  const int magnitude = code_bits == 4 ? 0x77 : 0x7F;
+  return std::all_of(codes, codes + bytes,
+                     [&](std::uint8_t byte) { return (byte & magnitude) == 0; });
 }
 
 void check_e4m3_scales(const PieceData& data, std::int64_t first_block, int bytes_per_block,
@@ -68,21 +77,35 @@ void check_e4m3_scales(const PieceData& data, std::int64_t first_block, int byte
       result.tallies[scale_negative].add(block, scale);
     } else if (scale == 0) {
       const std::uint8_t* codes = data.codes.data() + i * static_cast<std::size_t>(bytes_per_block);
-      if (!all_codes_zero(codes, bytes_per_block)) result.tallies[scale_zero].add(block, scale);
+      if (!all_codes_zero(codes, bytes_per_block, 4)) result.tallies[scale_zero].add(block, scale);
     } else {
       result.largest_scale = std::max(result.largest_scale, scale);
     }
   }
 }
 
-void check_e8m0_scales(const PieceData& data, std::int64_t first_block, PieceResult& result) {
+void check_e8m0_scales(const PieceData& data, const FormatInfo& format, std::int64_t first_block,
+                       PieceResult& result) {
+  const std::int64_t bytes = code_bytes(format, format.block);
   for (std::size_t i = 0; i < data.scales.size(); ++i) {
+    const std::int64_t block = first_block + static_cast<std::int64_t>(i);
     if (data.scales[i] == e8m0_nan) {
-      result.tallies[scale_nan].add(first_block + static_cast<std::int64_t>(i), e8m0_nan);
+      result.tallies[scale_nan].add(block, e8m0_nan);
+    } else if (data.scales[i] == e8m0_zero) {
+      const std::uint8_t* codes = data.codes.data() + static_cast<std::int64_t>(i) * bytes;
+      if (!all_codes_zero(codes, bytes, format.code_bits)) {
+        result.tallies[scale_zero].add(block, e8m0_zero);
+      }
     } else {
       result.largest_scale = std::max(result.largest_scale, data.scales[i]);
     }
   }
+}
+
+void check_scales(const PieceData& data, const FormatInfo& format, std::int64_t first_block,
+                  PieceResult& result) {
+  if (format.e8m0_scale) return check_e8m0_scales(data, format, first_block, result);
+  check_e4m3_scales(data, first_block, static_cast<int>(code_bytes(format, format.block)), result);
 }
 
 // Bytes of a tensor from `at` on, into its hash.
@@ -145,20 +168,20 @@ PieceResult check_piece(const QuantizedFolder& folder, const Piece& piece, Piece
     for (std::size_t i = 0; i < data.values.size(); ++i) {
       if (!std::isfinite(data.values[i])) {
         result.tallies[not_finite].add(piece.first + static_cast<std::int64_t>(i));
+      } else if (piece.tensor->weight) {
+        result.largest_value = std::max(result.largest_value, std::fabs(data.values[i]));
       }
+    }
+    if (const auto coding = piece.tensor->blocks()) {
+      const FormatInfo& format = info(coding->format);
+      check_scales(data, format, piece.first / format.block, result);
     }
     return result;
   }
   take(read_piece_bytes(folder, piece, data));
   if (hashes) add_piece(folder, piece, data, *hashes);
   const FormatInfo& format = info(module->format);
-  const std::int64_t first_block = piece.first / format.block;
-  if (format.e8m0_scale) {
-    check_e8m0_scales(data, first_block, result);
-  } else {
-    check_e4m3_scales(data, first_block, static_cast<int>(code_bytes(format, format.block)),
-                      result);
-  }
+  check_scales(data, format, piece.first / format.block, result);
   if (format.element == Element::e4m3) {
     for (std::size_t i = 0; i < data.codes.size(); ++i) {
       if (E4M3::is_nan(data.codes[i])) {
@@ -184,6 +207,11 @@ class TensorVerdict {
             fmt::format("the value that codes and scales ({}) stand for is NaN or infinite; "
                         "download or quantize the model again",
                         tensor_.weight->facts().description));
+        check_largest(result.largest_value);
+        if (const auto coding = tensor_.blocks()) {
+          check_zero(result, coding->format, scales_of(*tensor_.weight),
+                     cols / info(coding->format).block);
+        }
       } else {
         add(Severity::warning, "not-finite", *tensor_.stored, tally, cols, "column",
             "the value is NaN or infinite; check the original model");
@@ -202,10 +230,7 @@ class TensorVerdict {
         fmt::format(
             "the scale is negative (0x{:02X}), and loaders expect none; quantize the model again",
             byte(scale_negative)));
-    add(Severity::error, "scale-zero", *module.scales, result.tallies[scale_zero], blocks, "block",
-        "the scale is zero but codes of the block are not, so their values are lost; quantize the "
-        "model "
-        "again");
+    check_zero(result, module.format, *module.scales, blocks);
     add(Severity::error, "code-not-finite", *module.codes, result.tallies[code_nan], module.cols,
         "column",
         fmt::format("the code is NaN (0x{:02X}); quantize the model again", byte(code_nan)));
@@ -221,6 +246,33 @@ class TensorVerdict {
     findings_.push_back(make_finding(severity, rule, folder_.file_of(at), at.name(),
                                      fmt::format("row {}, {} {}: {}{}", tally.first / per_row, unit,
                                                  tally.first % per_row, text, more)));
+  }
+
+  // Its second part, unless they lie among the codes (GGUF).
+  static const ModelTensor& scales_of(const StoredWeight& weight) {
+    const auto& parts = weight.facts().parts;
+    return *parts[parts.size() > 1 ? 1 : 0];
+  }
+
+  void check_zero(const PieceResult& result, Format format, const ModelTensor& scales,
+                  std::int64_t blocks) {
+    const char* zero = info(format).e8m0_scale ? "2^-127, which kernels take for zero," : "zero";
+    add(Severity::error, "scale-zero", scales, result.tallies[scale_zero], blocks, "block",
+        fmt::format("the scale is {} but codes of the block are not, so their values are lost; "
+                    "quantize the model again",
+                    zero));
+  }
+
+  // Of a weight of another container, by its values.
+  void check_largest(float largest) {
+    const bool vanishes = largest > 0 && static_cast<double>(largest) < vanishing_magnitude;
+    if (!vanishes && static_cast<double>(largest) <= suspicious_magnitude) return;
+    const ModelTensor& at = tensor_.main_part();
+    findings_.push_back(make_finding(
+        Severity::warning, "magnitude", folder_.file_of(at), tensor_.name,
+        fmt::format("its largest value is {}, which no trained model has; its scales may be lost, "
+                    "or stored as their reciprocals",
+                    format_number(static_cast<double>(largest)))));
   }
 
   void check_magnitude(std::uint8_t largest_scale) {

@@ -53,7 +53,7 @@ TEST(VerifyValues, nvfp4_scales_are_zero_only_over_zero_codes) {
 TEST(VerifyValues, mx_scales_must_not_be_nan) {
   for (const Format format : {Format::mxfp4, Format::mxfp8_e4m3}) {
     SmallModel model = testing::small_llama(format);
-    model.at(scales).bytes[0] = 0;  // 2^-127 is a number
+    model.at(scales).bytes[0] = 1;  // 2^-126 is a number
     model.at(scales).bytes[7] = 255;
     EXPECT_EQ(
         findings_of(model),
@@ -61,6 +61,24 @@ TEST(VerifyValues, mx_scales_must_not_be_nan) {
             "error scale-not-finite | model.safetensors: '" + scales +
             "': row 3, block 1: the scale is NaN (0xFF), so the whole block is; quantize the model "
             "again"});
+  }
+}
+
+TEST(VerifyValues, mx_scales_that_are_no_normal_numbers_lose_their_block) {
+  for (const Format format : {Format::mxfp4, Format::mxfp8_e4m3}) {
+    SmallModel model = testing::small_llama(format);
+    model.at(scales).bytes[5] = 0;  // two blocks a row
+    EXPECT_EQ(
+        findings_of(model),
+        Texts{"error scale-zero | model.safetensors: '" + scales +
+              "': row 2, block 1: the scale is 2^-127, which kernels take for zero, but codes "
+              "of the block are not, so their values are lost; quantize the model again"});
+    const bool mxfp4 = format == Format::mxfp4;
+    auto& codes = model.at(down + (mxfp4 ? ".weight_packed" : ".weight")).bytes;
+    const std::ptrdiff_t block = mxfp4 ? 16 : 32;
+    std::fill(codes.begin() + 5 * block, codes.begin() + 6 * block,
+              static_cast<std::uint8_t>(mxfp4 ? 0x08 : 0x80));
+    EXPECT_EQ(findings_of(model), Texts()) << "0 and -0";
   }
 }
 

@@ -11,6 +11,8 @@
 #include "checkpoint/containers/containers.hpp"
 #include "checkpoint/containers/scaled_weight.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/module_match.hpp"
+#include "checkpoint/quantization_config.hpp"
 #include "checkpoint/tensor_name.hpp"
 #include "formats/integers.hpp"
 
@@ -42,11 +44,45 @@ std::optional<Block> block_of_config(const ModelFolder& model) {
   return Block{(*size)[0].get<std::int64_t>(), (*size)[1].get<std::int64_t>()};
 }
 
+// What config.json says of the scales of a layer, in the words of its groups.
+class ToldScales {
+ public:
+  explicit ToldScales(const ModelFolder& model) {
+    if (!model.config_text || !model.whole_folder) return;
+    auto config = parse_quantization_config(*model.config_text);
+    if (!config || !config.value()) return;
+    config_ = std::move(config.value());
+    expectations_.emplace(*config_);
+  }
+  ToldScales(const ToldScales&) = delete;
+  ToldScales& operator=(const ToldScales&) = delete;
+
+  /// "one scale per row" if it says that and the grid is another; else nothing.
+  std::optional<std::string_view> contradicting(std::string_view module,
+                                                const ScaleGrid& grid) const {
+    const QuantizationGroup* group =
+        expectations_ ? expectations_->of(module, true).group : nullptr;
+    if (!group || group->format) return std::nullopt;
+    const bool all_rows = grid.block_rows >= grid.rows, all_cols = grid.block_cols >= grid.cols;
+    const auto says = [&](std::string_view words) { return group->scheme.ends_with(words); };
+    if (says(per_row) && !(all_cols && grid.block_rows == 1)) return per_row;
+    if (says(per_tensor) && !(all_cols && all_rows)) return per_tensor;
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::string_view per_row = "one scale per row",
+                                    per_tensor = "one scale per tensor";
+  std::optional<QuantizationConfig> config_;
+  std::optional<ModuleExpectations> expectations_;
+};
+
 bool is_fp8(StoredType type) { return type == StoredType::f8_e4m3 || type == StoredType::f8_e5m2; }
 
 class Finder {
  public:
-  explicit Finder(ContainerScan& scan) : scan_(scan), block_(block_of_config(scan.model())) {}
+  explicit Finder(ContainerScan& scan)
+      : scan_(scan), block_(block_of_config(scan.model())), told_(scan.model()) {}
 
   void look_at(const ModelTensor& weight) {
     const TensorEntry& entry = *weight.entry;
@@ -91,6 +127,13 @@ class Finder {
       return;
     }
     const std::string_view module = module_of(entry.name);
+    if (const auto told = told_.contradicting(module, *grid)) {
+      scan_.report("wrong-shape", scale,
+                   fmt::format("it is {}, {}, but config.json says {}; make them agree",
+                               described(*scale.entry), grid->description(), *told),
+                   parts);
+      return;
+    }
     for (const std::string_view ending : of_activations) {
       const ModelTensor* part = scan_.find(std::string(module).append(ending));
       if (part) parts.push_back(part);
@@ -154,6 +197,7 @@ class Finder {
 
   ContainerScan& scan_;
   std::optional<Block> block_;
+  ToldScales told_;
 };
 
 }  // namespace

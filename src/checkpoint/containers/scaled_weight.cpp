@@ -101,6 +101,18 @@ class ScaledWeight final : public StoredWeight {
     return decode_as(first, count, reinterpret_cast<std::uint16_t*>(out.data()));
   }
 
+  const ScaleGrid& grid() const { return grid_; }
+
+  Status read_scales(std::int64_t first, std::span<float> out) const {
+    ScaleWindow scales(*scales_file_, *scales_entry_);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::int64_t at = first + static_cast<std::int64_t>(i);
+      if (Status moved = scales.move_to(at); !moved) return moved;
+      out[i] = scales[at];
+    }
+    return success();
+  }
+
   void will_need(std::int64_t first, std::int64_t count) const override {
     codes_file_->will_need(codes_entry_->begin + static_cast<std::uint64_t>(first),
                            static_cast<std::uint64_t>(count));
@@ -215,6 +227,15 @@ std::optional<ScaleGrid> fit_scale_grid(
   grid.block_rows = *rows;
   grid.block_cols = *cols;
   return grid;
+}
+
+const ScaleGrid* grid_of(const StoredWeight& weight) {
+  const auto* scaled = dynamic_cast<const ScaledWeight*>(&weight);
+  return scaled ? &scaled->grid() : nullptr;
+}
+
+Status read_scales(const StoredWeight& weight, std::int64_t first, std::span<float> out) {
+  return dynamic_cast<const ScaledWeight&>(weight).read_scales(first, out);
 }
 
 std::unique_ptr<StoredWeight> make_scaled_weight(WeightFacts facts, const ScaleGrid& grid,

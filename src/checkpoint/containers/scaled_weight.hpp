@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,12 @@ std::optional<ScaleGrid> fit_scale_grid(
 /// Whether such weights are read with scales of this type: F32, BF16, F16, F8_E8M0 and U8, which
 /// means the same.
 bool is_scale_type(StoredType type);
+
+/// The grid of a weight that make_scaled_weight made; null for any other.
+const ScaleGrid* grid_of(const StoredWeight& weight);
+
+/// Scales [first, first + out.size()) of such a weight, in the order of the grid.
+Status read_scales(const StoredWeight& weight, std::int64_t first, std::span<float> out);
 
 /// value = code * scale. `facts` has codes and scales as its first two parts, of F8_E4M3 or F8_E5M2
 /// and a scale type; its type is BF16 where scales are powers of two, else F32.
