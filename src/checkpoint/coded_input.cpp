@@ -6,6 +6,7 @@
 #include <map>
 
 #include "checkpoint/json.hpp"
+#include "checkpoint/loader_steps.hpp"
 #include "checkpoint/verify_scales.hpp"
 
 namespace microscale {
@@ -35,6 +36,7 @@ std::vector<std::string> notices_of(const ModelFolder& model, const DenseView& v
 
 Status check_coded_input(const ModelFolder& model, const DenseView& view,
                          const QuantizeModelOptions& options) {
+  if (Status known = refuse_loader_steps(model, "quantize"); !known) return known;
   if (Status scales = refuse_bad_scales(model, view.weights, "quantize"); !scales) return scales;
   const auto has_format = [&](const auto& weight) {
     return weight->blocks() && weight->blocks()->format == options.format;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/json.hpp"
+#include "checkpoint/quantization_places.hpp"
 
 namespace microscale {
 namespace {
@@ -86,6 +87,7 @@ Result<std::string> with_quantization(std::string_view config_text,
   // stays FP32 fails at its first product. Its newer versions write "dtype" where older ones had
   // "torch_dtype", and read both.
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = "bfloat16";
+  drop_quantization(config);
   config["quantization_config"] = std::move(description);
   return dump_config(config);
 }

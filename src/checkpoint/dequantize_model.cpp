@@ -16,6 +16,7 @@
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/model_files.hpp"
+#include "checkpoint/loader_steps.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/quantization_config.hpp"
 #include "checkpoint/quantized_folder.hpp"
@@ -224,6 +225,7 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
                     operation, input.string(), *file));
   }
   const Classifier classifier = take(classify_model(model));
+  take(refuse_loader_steps(model, operation));
   take(check_decodable(folder, classifier));
   if (!folder.quantized() && !model.is_gguf) {
     throw Error(

@@ -9,6 +9,7 @@
 #include "checkpoint/config_json.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/modelopt_config.hpp"
+#include "checkpoint/quantization_places.hpp"
 
 namespace microscale {
 namespace {
@@ -280,7 +281,7 @@ Result<std::optional<QuantizationConfig>> parse_quantization_config(std::string_
   const auto tree = parse_config(config_text);
   if (!tree) return tree.failure();
   if (!tree.value().is_object()) return bad("it is not a JSON object");
-  const Json* json = member(tree.value(), "quantization_config");
+  const Json* json = find_quantization(tree.value());
   if (!json) return std::optional<QuantizationConfig>();
   if (!json->is_object()) return bad("quantization_config is not an object");
   auto config = ConfigReader().read(*json);
@@ -288,6 +289,11 @@ Result<std::optional<QuantizationConfig>> parse_quantization_config(std::string_
   for (const char* key : dtype_keys) {
     if (config.value().model_dtype.empty())
       config.value().model_dtype = text_member(tree.value(), key);
+  }
+  for (const std::string& place : rival_quantizations(tree.value())) {
+    config.value().problems.push_back(fmt::format(
+        "{} describes another quantization than the one that loaders take; remove one of them",
+        place));
   }
   return std::optional<QuantizationConfig>(std::move(config.value()));
 }
@@ -297,7 +303,7 @@ Result<std::string> dense_config(std::string_view config_text, DType dtype) {
   if (!tree) return tree.failure();
   Json& config = tree.value();
   if (!config.is_object()) return bad("it is not a JSON object");
-  config.erase("quantization_config");
+  drop_quantization(config);
   const char* name = dtype == DType::f32 ? "float32" : dtype == DType::f16 ? "float16" : "bfloat16";
   for (const char* key : dtype_keys) {
     if (config.contains(key)) config[key] = name;

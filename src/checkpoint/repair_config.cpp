@@ -12,6 +12,7 @@
 #include "checkpoint/ignore_list.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/module_match.hpp"
+#include "checkpoint/quantization_places.hpp"
 #include "checkpoint/verify_model.hpp"
 
 namespace microscale {
@@ -107,10 +108,10 @@ Result<std::string> repaired_config(const QuantizedFolder& folder,
   if (description) keep_harmless(folder, description->config, ignore);
   const auto format = plain_format(folder);
   if (whole && format) {
-    const Json* old = member(config, "quantization_config");
+    const Json* old = find_quantization(config);
     const Json* scheme = old && old->is_object() ? member(*old, "kv_cache_scheme") : nullptr;
     const Json cache = scheme ? *scheme : Json();
-    config.erase("quantization_config");
+    drop_quantization(config);
     const Inputs inputs =
         quantizes_inputs(description) && info(*format).e8m0_scale ? Inputs::dynamic : Inputs::dense;
     auto text = with_quantization_config(dump_config(config),

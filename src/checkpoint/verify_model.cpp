@@ -9,6 +9,7 @@
 
 #include "checkpoint/completeness.hpp"
 #include "checkpoint/dense_output.hpp"
+#include "checkpoint/loader_steps.hpp"
 #include "checkpoint/safetensors_writer.hpp"
 #include "checkpoint/stray_weights.hpp"
 #include "checkpoint/verify_scales.hpp"
@@ -134,7 +135,10 @@ void verify_headers(const QuantizedFolder& folder, Findings& findings) {
   const auto description = read_description(folder, findings);
   const QuantizationConfig* config = description ? &description->config : nullptr;
   verify_config(folder, description ? &*description : nullptr, findings);
-  if (!folder.planned) verify_scale_parts(folder, findings);
+  if (!folder.planned) {
+    verify_scale_parts(folder, findings);
+    for (Finding& step : find_loader_steps(folder.model)) findings.push_back(std::move(step));
+  }
   verify_groups(folder, findings);
   verify_kept(folder, config, findings);
   if (!folder.planned) verify_kv_cache(folder.model, config, findings);

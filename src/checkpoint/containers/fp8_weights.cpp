@@ -13,6 +13,7 @@
 #include "checkpoint/json.hpp"
 #include "checkpoint/module_match.hpp"
 #include "checkpoint/quantization_config.hpp"
+#include "checkpoint/quantization_places.hpp"
 #include "checkpoint/tensor_name.hpp"
 #include "formats/integers.hpp"
 
@@ -34,7 +35,7 @@ std::optional<Block> block_of_config(const ModelFolder& model) {
   if (!model.config_text) return std::nullopt;
   const auto tree = parse_config(*model.config_text);
   if (!tree || !tree.value().is_object()) return std::nullopt;
-  const auto* config = member(tree.value(), "quantization_config");
+  const auto* config = find_quantization(tree.value());
   if (!config || !config->is_object()) return std::nullopt;
   const auto* size = member(*config, "weight_block_size");
   if (!size || !size->is_array() || size->size() != 2) return std::nullopt;
