@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "checkpoint/module_match.hpp"
+#include "checkpoint/tensor_name.hpp"
 
 namespace microscale {
 namespace {
@@ -30,6 +31,7 @@ struct Statement {
   unsigned places;
   Support support;
   std::string_view note, source;
+  bool fp8 = false;  // about FP8 with scales of rows or tensors, not about `format`
 };
 
 using enum Container;
@@ -66,6 +68,13 @@ constexpr std::array statements{
               "below sm_100 activations stay dense: Marlin", "vLLM 0.32.0, read"},
     Statement{"vLLM", modelopt, Format::mxfp4, Inputs::any, everywhere, refuses,
               "its list of ModelOpt's algorithms has no MXFP4", "vLLM, read 2026-08"},
+    Statement{"vLLM", compressed_tensors, std::nullopt, Inputs::quantized,
+              bit(Place::hopper) | new_gpus, native, "CompressedTensorsW8A8Fp8",
+              "vLLM 0.32.0, read", true},
+    Statement{"vLLM", compressed_tensors, std::nullopt, Inputs::quantized, bit(Place::ampere),
+              weight_only, "native on Ada (sm_89), Marlin below", "vLLM 0.32.0, read", true},
+    Statement{"vLLM", compressed_tensors, std::nullopt, Inputs::dense, gpus, weight_only,
+              "CompressedTensorsW8A16Fp8: Marlin", "vLLM 0.32.0, read", true},
     // SGLang
     Statement{"SGLang", compressed_tensors, Format::nvfp4, Inputs::dense, gpus, weight_only,
               "Marlin from sm_80; a user reports an ImportError (W4A16Sparse24) instead",
@@ -86,6 +95,9 @@ constexpr std::array statements{
     Statement{"transformers", compressed_tensors, std::nullopt, Inputs::any, everywhere, emulation,
               "expands all weights to BF16 at the first forward, experts when loading",
               "transformers 5.24 with compressed-tensors 0.20, run"},
+    Statement{"transformers", compressed_tensors, std::nullopt, Inputs::any, everywhere, emulation,
+              "from_pretrained takes FP8 rows, mixed with others too",
+              "transformers 5.23 with compressed-tensors, run", true},
     // llama.cpp
     Statement{"llama.cpp", any, Format::nvfp4, Inputs::any, everywhere, conversion,
               "convert_hf_to_gguf.py takes it over bit for bit into GGUF's NVFP4",
@@ -94,12 +106,19 @@ constexpr std::array statements{
               "convert_hf_to_gguf.py takes NVFP4 only", "llama.cpp, read 2026-08"},
 };
 
+bool same(const CheckpointScheme& a, const CheckpointScheme& b) {
+  return std::tie(a.modelopt, a.format, a.activations, a.other, a.elsewhere) ==
+         std::tie(b.modelopt, b.format, b.activations, b.other, b.elsewhere);
+}
+
 bool fits(const Statement& statement, std::string_view engine, const CheckpointScheme& scheme,
           Place place) {
   const bool container =
       statement.container == any || (statement.container == modelopt) == scheme.modelopt;
   const bool inputs = statement.inputs == Inputs::any ||
                       (statement.inputs == Inputs::quantized) == scheme.activations;
+  if (statement.fp8 != !scheme.other.empty()) return false;
+  if (statement.fp8 && (scheme.elsewhere || !scheme.other.starts_with("FP8"))) return false;
   return statement.engine == engine && container && inputs && (statement.places & bit(place)) &&
          (!statement.format || statement.format == scheme.format);
 }
@@ -141,7 +160,10 @@ std::string_view to_string(Support support) {
 }
 
 std::string in_words(const CheckpointScheme& scheme) {
-  return fmt::format("{} weights{}, {}", info(scheme.format).name,
+  const bool other = !scheme.other.empty();
+  if (scheme.elsewhere) return scheme.other;
+  return fmt::format("{} weights{}, {}",
+                     other ? scheme.other : std::string(info(scheme.format).name),
                      scheme.activations ? " and activations" : "",
                      scheme.modelopt ? "ModelOpt" : "compressed-tensors");
 }
@@ -160,11 +182,22 @@ std::vector<CheckpointScheme> schemes_in(const QuantizedFolder& folder,
     const Expectation expected = expectations.of(module.name, true);
     scheme.activations =
         module.input_scale || (expected.group && expected.group->quantized_activations);
-    const auto same = [&](const CheckpointScheme& other) {
-      return std::tie(other.modelopt, other.format, other.activations) ==
-             std::tie(scheme.modelopt, scheme.format, scheme.activations);
-    };
-    if (std::none_of(schemes.begin(), schemes.end(), same)) schemes.push_back(scheme);
+    if (std::none_of(schemes.begin(), schemes.end(),
+                     [&](const CheckpointScheme& each) { return same(each, scheme); })) {
+      schemes.push_back(scheme);
+    }
+  }
+  for (const auto& weight : folder.weights) {
+    CheckpointScheme scheme;
+    scheme.other = weight->facts().description;
+    scheme.modelopt = config && config->is_modelopt();
+    scheme.elsewhere = !config;
+    const Expectation expected = expectations.of(module_of(weight->name()), true);
+    scheme.activations = expected.group && expected.group->quantized_activations;
+    if (std::none_of(schemes.begin(), schemes.end(),
+                     [&](const CheckpointScheme& each) { return same(each, scheme); })) {
+      schemes.push_back(scheme);
+    }
   }
   return schemes;
 }

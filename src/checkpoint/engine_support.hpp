@@ -41,6 +41,8 @@ struct CheckpointScheme {
   bool modelopt = false;  // else compressed-tensors
   Format format = Format::nvfp4;
   bool activations = false;  // quantized too, not the weights alone
+  std::string other = {};    // FP8 and other codings that are no `format`, in words; else empty
+  bool elsewhere = false;    // in neither of these two containers
 };
 /// "NVFP4 weights and activations, compressed-tensors".
 std::string in_words(const CheckpointScheme& scheme);

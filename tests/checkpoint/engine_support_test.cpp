@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/containers/coded_models.hpp"
 #include "checkpoint/small_model.hpp"
 
 namespace microscale {
@@ -68,6 +69,40 @@ TEST(EngineSupport, reads_the_schemes_off_a_folder) {
   group["input_activations"] = group["weights"];
   group["input_activations"]["dynamic"] = true;
   EXPECT_EQ(in_words(schemes_of()[0]), "mxfp8_e4m3 weights and activations, compressed-tensors");
+}
+
+TEST(EngineSupport, knows_layers_in_fp8) {
+  const auto config_of = [](bool activations) {
+    return std::string(R"({"quantization_config": {"quant_method": "compressed-tensors",
+      "format": "float-quantized", "quantization_status": "compressed", "config_groups": {"group_0":
+      {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "float", "strategy": "channel"},
+       "input_activations": )") +
+           (activations ? R"({"num_bits": 8, "type": "float", "dynamic": true})" : "null") + "}}}}";
+  };
+  const testing::TemporaryFolder path;
+  testing::fp8_llama({.name = "weight_scale", .block_rows = 1, .block_cols = 0})
+      .model.write(path.path());
+  const QuantizedFolder folder = take(open_quantized_folder(path.path()));
+  const auto scheme_of = [&](bool activations) {
+    const auto config = take(parse_quantization_config(config_of(activations)));
+    const auto schemes = schemes_in(folder, &*config);
+    EXPECT_EQ(schemes.size(), 1u);
+    return schemes.front();
+  };
+  EXPECT_EQ(in_words(scheme_of(false)), "FP8 E4M3, one scale per row weights, compressed-tensors");
+  EXPECT_EQ(answer_of(scheme_of(false), "vLLM", Place::hopper).support, Support::weight_only);
+  EXPECT_EQ(answer_of(scheme_of(true), "vLLM", Place::hopper).support, Support::native);
+  EXPECT_EQ(answer_of(scheme_of(true), "vLLM", Place::ampere).support, Support::weight_only);
+  EXPECT_EQ(answer_of(scheme_of(true), "transformers", Place::cpu).support, Support::emulation);
+  EXPECT_EQ(answer_of(scheme_of(true), "llama.cpp", Place::cpu).support, Support::unknown)
+      << "what is said of block formats does not hold for FP8";
+  // Of a container that the table does not speak about nothing is known.
+  const auto other = schemes_in(folder, nullptr);
+  ASSERT_EQ(other.size(), 1u);
+  EXPECT_EQ(in_words(other[0]), "FP8 E4M3, one scale per row");
+  for (const EngineAnswer& answer : engines_for(other[0])) {
+    EXPECT_EQ(answer.support, Support::unknown) << answer.engine;
+  }
 }
 
 }  // namespace

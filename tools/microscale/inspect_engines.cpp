@@ -60,8 +60,8 @@ int inspect_engines(const QuantizedFolder& folder, Console& console) {
   if (schemes.empty()) {
     throw Error(
         ErrorCode::bad_input,
-        fmt::format("inspect: '{}' has no weights in NVFP4, MXFP4 or MXFP8; --engines is about "
-                    "those",
+        fmt::format("inspect: '{}' has no quantized weights that are decoded here; --engines is "
+                    "about those",
                     folder.model.opened.string()));
   }
   if (console.json) {
