@@ -130,6 +130,12 @@ Result<QuantizationConfig> parse_modelopt_file(std::string_view text) {
         fmt::format("quantization.{} is missing, which vLLM asks for; add it{}", key,
                     std::string_view(key) == "group_size" ? " (16)" : ""));
   }
+  const Json* size = member(*own, "group_size");
+  if (nvfp4 && size && size->is_number_integer() && *size != info(Format::nvfp4).block) {
+    config.problems.push_back(
+        fmt::format("quantization.group_size is {}, but NVFP4 has blocks of {}; correct it",
+                    size->get<std::int64_t>(), info(Format::nvfp4).block));
+  }
   return config;
 }
 

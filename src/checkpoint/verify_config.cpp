@@ -107,6 +107,23 @@ std::optional<std::string> first_codes(const QuantizedFolder& folder) {
   return std::nullopt;
 }
 
+// The first layer that one of two descriptions has quantized and the other has not.
+std::optional<std::string> first_difference(const QuantizedFolder& folder,
+                                            const QuantizationConfig& one,
+                                            const QuantizationConfig& other) {
+  const ModuleExpectations first(one), second(other);
+  const Classifier classifier = take(classify_model(folder.model));
+  for (const LogicalTensor& tensor : folder.tensors) {
+    if (!tensor.name.ends_with(".weight") || tensor.shape.size() != 2) continue;
+    const TensorEntry dense{tensor.name, StoredType::bf16, tensor.shape};
+    if (!tensor.coded() && !classifier.judge(dense).linear) continue;
+    const std::string module(module_of(tensor.name));
+    const Match a = first.of(module, true).quantized, b = second.of(module, true).quantized;
+    if (a != b && a != Match::unknown && b != Match::unknown) return module;
+  }
+  return std::nullopt;
+}
+
 class ConfigCheck {
  public:
   ConfigCheck(const QuantizedFolder& folder, const Description& description, Findings& findings)
@@ -179,6 +196,7 @@ class ConfigCheck {
     if (!expected.group) return;
     if (expected.group->format != module.format) check_rival(module, expected);
     check_names(module);
+    check_global_scale(module);
     check_input_scale(module, *expected.group);
   }
 
@@ -235,6 +253,16 @@ class ConfigCheck {
                     "convert the model again",
                     packed_name ? "weight_packed" : "weight", config_.method,
                     wants_packed ? "weight_packed" : "weight"));
+  }
+
+  // transformers makes a vector of one element and compares shapes.
+  void check_global_scale(const QuantizedModule& module) {
+    if (!module.stores_divisor || !module.global_scale->entry->shape.empty()) return;
+    report(
+        Severity::error, "wrong-shape", folder_.file_of(*module.global_scale),
+        module.global_scale->name(),
+        "a global scale of compressed-tensors is F32 [1], this is F32 []; give it one dimension, "
+        "or convert the model again");
   }
 
   void check_input_scale(const QuantizedModule& module, const QuantizationGroup& group) {
@@ -309,6 +337,21 @@ std::optional<Description> read_description(const QuantizedFolder& folder, Findi
                     "other; make them agree",
                     fmt::join(schemes_of(modelopt->config), " and "),
                     fmt::join(schemes_of(*config.value()), " and "))));
+  }
+  const bool alike = modelopt && schemes_of(modelopt->config) == schemes_of(*config.value());
+  if (alike) {
+    for (const std::string& problem : modelopt->config.problems) {
+      // What it lacks config.json says.
+      if (problem.find(" is missing") != std::string::npos) continue;
+      findings.push_back(bad_config(modelopt_file, problem));
+    }
+    if (const auto layer = first_difference(folder, modelopt->config, *config.value())) {
+      findings.push_back(bad_config(
+          modelopt_file, fmt::format("of it and config.json one has {} quantized and the other "
+                                     "leaves it out, and loaders read one or the other; make them "
+                                     "agree",
+                                     in_quotes(*layer))));
+    }
   }
   return Description{config_name, std::move(*config.value())};
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -136,9 +137,19 @@ class Pairing {
     result_.pairs.push_back({&tensor, original, {}, false});
   }
 
+  // Codes or scales that make no weight, of which the rules on them say more.
+  bool has_parts_of(std::string_view name) const {
+    const std::string module(module_of(name));
+    return std::any_of(folder_.unusable.begin(), folder_.unusable.end(),
+                       [&](const Finding& finding) {
+                         return finding.tensor == module ||
+                                std::string_view(finding.tensor).starts_with(module + ".");
+                       });
+  }
+
   void report_lost() {
     for (const DenseTensor& tensor : view_.tensors) {
-      if (used_.contains(&tensor)) continue;
+      if (used_.contains(&tensor) || has_parts_of(tensor.entry.name)) continue;
       findings_.push_back(make_finding(Severity::error, "source-lost", "", tensor.entry.name,
                                        "it is in the original and not in this folder; convert the "
                                        "model again"));

@@ -310,6 +310,57 @@ TEST(VerifyConfig, the_type_of_the_model_should_be_what_loaders_decompress_to) {
           "torch_dtype to bfloat16"});
 }
 
+// Which layers are left out, and how long blocks are.
+TEST(VerifyConfig, the_two_descriptions_must_leave_out_the_same_layers) {
+  const auto findings_with = [](const std::string& excludes, int group) {
+    SmallModel model = modelopt_llama("");
+    model.config = R"({"model_type": "llama", "quantization_config": {"quant_method": "modelopt",
+                       "quant_algo": "W4A16_NVFP4", "ignore": ["lm_head"]}})";
+    model.files["hf_quant_config.json"] =
+        R"({"quantization": {"quant_algo": "W4A16_NVFP4", "kv_cache_quant_algo": null,
+            "group_size": )" +
+        std::to_string(group) + R"(, "exclude_modules": )" + excludes + "}}";
+    return findings_of(model);
+  };
+  EXPECT_EQ(findings_with(R"(["lm_head"])", 16), Texts());
+  EXPECT_EQ(findings_with(R"(["lm_hea*"])", 16), Texts()) << "the same in other words";
+  const auto differ = [](const std::string& layer) {
+    return Texts{"error config | hf_quant_config.json: of it and config.json one has '" + layer +
+                 "' quantized and the other leaves it out, and loaders read one or the other; make "
+                 "them agree"};
+  };
+  EXPECT_EQ(findings_with(R"(["lm_head", "*self_attn.o*", "*q_proj"])", 16), differ(q_proj));
+  EXPECT_EQ(findings_with(R"([])", 16), differ("lm_head"));
+  EXPECT_EQ(findings_with(R"(["lm_head"])", 64),
+            Texts{"error config | hf_quant_config.json: quantization.group_size is 64, but NVFP4 "
+                  "has blocks of 16; correct it"});
+}
+
+TEST(VerifyConfig, a_global_scale_of_compressed_tensors_has_one_dimension) {
+  SmallModel model = testing::small_llama(Format::nvfp4);
+  const std::string scale = q_proj + ".weight_global_scale";
+  model.at(scale).shape = {};
+  EXPECT_EQ(findings_of(model),
+            Texts{"error wrong-shape | model.safetensors: '" + scale +
+                  "': a global scale of compressed-tensors is F32 [1], this is F32 []; give it one "
+                  "dimension, or convert the model again"});
+}
+
+// Names of tensors that microscale reads by themselves; what it does not read is the description.
+TEST(VerifyConfig, methods_whose_tensors_are_decoded_are_said_to_be_checked) {
+  SmallModel model = testing::small_llama(Format::mxfp4);
+  for (const std::string method : {"quark", "fp8", "mxfp4"}) {
+    Json config = Json::parse(model.config);
+    config["quantization_config"] = {{"quant_method", method}};
+    model.config = config.dump();
+    EXPECT_EQ(
+        findings_of(model),
+        Texts{"warning config-not-checked | config.json: its quantization_config is that of "
+              "'" +
+              method + "', which is not held against the tensors; codes and scales are checked"});
+  }
+}
+
 TEST(VerifyConfig, says_what_it_cannot_judge) {
   const SmallModel model =
       with_config([](Json& config) { config["ignore"].push_back("re:(?i)HEAD"); });
