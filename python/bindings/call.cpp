@@ -155,6 +155,9 @@ void Call::give_workspace(std::int64_t bytes) {
                 "workspace: the framework's allocator gave memory that does not begin at a "
                 "multiple of 256");
   context_.workspace = bytes_of(made);
+  // Kernels copy the gaps of what they put there, which the emulator takes for a fault.
+  if (first_.on_device() && backend_of_environment().starts_with("emulator-"))
+    set_zero(context_.workspace);
 }
 
 }  // namespace microscale::python

@@ -174,6 +174,14 @@ def test_a_cache_and_attention():
     )
 
 
+@pytest.mark.parametrize(("tokens", "keys"), [(1, 4), (3, 70), (16, 16)])
+def test_attention_of_dense_arrays(tokens, keys):
+    q, k, v = (normal(2, count, heads, 64) for count, heads in ((tokens, 4), (keys, 2), (keys, 2)))
+    found = ms.attention(put(q), put(k), put(v), causal=True).numpy().astype(np.float32)
+    wanted = ms.attention(*(array.astype(np.float32) for array in (q, k, v)), causal=True)
+    np.testing.assert_allclose(found, wanted, atol=4e-3)
+
+
 def test_arguments_of_two_memories_are_refused():
     x, w = normal(2, 64), ms.quantize(normal(16, 64))
     with pytest.raises(ValueError, match="b: the array is on the CPU, a is on GPU 0"):
