@@ -11,6 +11,7 @@
 #include "checkpoint/kept_check.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/memory_budget.hpp"
+#include "checkpoint/merged_weight.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/unit_runner.hpp"
 #include "core/threads.hpp"
@@ -309,6 +310,7 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
                          const TileQuantizerFactory& quantizers, Ranks& ranks) {
   take(check_output_place(options.input, options.output));
   ModelPlan plan = take(make_model_plan(options));
+  take(check_added(plan.adapters, options));
   const bool nothing = std::all_of(plan.shards.begin(), plan.shards.end(),
                                    [](const ShardPlan& shard) { return shard.matrices.empty(); });
   if (nothing) {

@@ -153,6 +153,17 @@ void read_activations(const ModelFolder& model, const DenseView& view,
   }
 }
 
+// The containers whose layout a plan with keep_codes has.
+bool is_written(Container container) {
+  switch (container) {
+    case Container::compressed_tensors:
+    case Container::modelopt:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 BlockCoding coding_of_stored(float number, bool divides) {
@@ -270,6 +281,12 @@ Status plan_kept_codes(ModelPlan& plan, const QuantizeModelOptions& options) {
 }
 
 Result<QuantizeModelOptions> options_for(const ConvertModelOptions& options) {
+  if (!is_written(options.container)) {
+    return Failure{ErrorCode::unsupported,
+                   fmt::format("convert: {} is written by quantize only; choose compressed-tensors "
+                               "or modelopt",
+                               to_string(options.container))};
+  }
   QuantizeModelOptions wanted;
   wanted.input = options.input;
   wanted.output = options.output;

@@ -248,6 +248,14 @@ Result<std::vector<LoraAdapter>> open_adapters(const std::vector<LoraUse>& uses)
   return adapters;
 }
 
+Status check_added(const std::vector<LoraAdapter>& added, const QuantizeModelOptions& options) {
+  if (added.size() == options.lora.size()) return success();
+  return Failure{ErrorCode::unsupported,
+                 fmt::format("quantize: nothing is added to the weights of the container {}; leave "
+                             "out --lora, or merge the adapter first",
+                             to_string(options.container))};
+}
+
 Result<std::vector<std::string>> merge_adapters(const std::vector<LoraAdapter>& adapters,
                                                 const ModelFolder& model, DenseView& view) {
   Merger merger(model, view);

@@ -40,6 +40,10 @@ inline constexpr std::int64_t merging_bytes = std::int64_t{1} << 20;
 /// Each as open_lora_adapter opens it.
 Result<std::vector<LoraAdapter>> open_adapters(const std::vector<LoraUse>& uses);
 
+/// A failure where the plan of `added` adapters has none of those that were asked for: of a
+/// container that is made otherwise.
+Status check_added(const std::vector<LoraAdapter>& added, const QuantizeModelOptions& options);
+
 /// Adds the adapters to the view's tensors. Fails, naming the tensor and the shapes, where a pair
 /// has no weight in the model that it fits. Gives one sentence for each adapter.
 Result<std::vector<std::string>> merge_adapters(const std::vector<LoraAdapter>& adapters,

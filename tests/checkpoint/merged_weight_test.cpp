@@ -150,6 +150,13 @@ TEST(MergedWeight, goes_onto_weights_that_are_quantized) {
                      adapter.tensors[prefix + ".lora_B.weight"], 2));
 }
 
+TEST(MergedWeight, a_plan_without_the_adapters_that_were_asked_for_is_no_plan) {
+  QuantizeModelOptions options;
+  EXPECT_TRUE(testing::succeeds(check_added({}, options)));
+  options.lora.push_back({"adapter"});
+  EXPECT_TRUE(testing::fails_with(check_added({}, options), "container compressed-tensors"));
+}
+
 TEST(MergedWeight, what_does_not_fit_is_named_with_its_shapes) {
   TemporaryFolder place;
   testing::TestModel model;
