@@ -37,6 +37,11 @@ auto state_of(const DequantizedModel& m) {
   return std::tuple(names, reasons, m.notices);
 }
 
+auto state_of(const ConvertedModel& m) {
+  return std::tuple(m.plan, m.already_done, m.weights, m.blocks, m.cast, m.searched, m.searched_mse,
+                    m.hash_before, m.hash_after);
+}
+
 auto state_of(const RepairReport& r) {
   return std::tuple(r.changes, r.found, r.written, r.blocks, r.blocks_inexact, r.scales_changed,
                     r.codes_changed, r.relative_change);
@@ -59,6 +64,11 @@ void set_state(DequantizedModel& m,
   const auto& [names, reasons, notices] = state;
   for (std::size_t i = 0; i < names.size(); ++i) m.left_out.push_back({names[i], reasons.at(i)});
   m.notices = notices;
+}
+
+void set_state(ConvertedModel& m, const decltype(state_of(std::declval<ConvertedModel>()))& state) {
+  std::tie(m.plan, m.already_done, m.weights, m.blocks, m.cast, m.searched, m.searched_mse,
+           m.hash_before, m.hash_after) = state;
 }
 
 void set_state(RepairReport& r, const decltype(state_of(std::declval<RepairReport>()))& state) {
@@ -168,6 +178,23 @@ void bind_written(nb::module_& module) {
                            model.notices.size());
       });
   make_picklable(model);
+  nb::class_<ConvertedModel> converted(module, "ConvertedModel",
+                                       "What convert_model put into another container.");
+  converted.def_ro("plan", &ConvertedModel::plan)
+      .def_ro("already_done", &ConvertedModel::already_done, "By an earlier run.")
+      .def_ro("weights", &ConvertedModel::weights, "Matrices that keep their codes.")
+      .def_ro("blocks", &ConvertedModel::blocks, "As they are in the output.")
+      .def_ro("blocks_cast", &ConvertedModel::cast, "Of these, MXFP4 that became NVFP4.")
+      .def_ro("blocks_searched", &ConvertedModel::searched,
+              "Of these, those that stand for other values than before.")
+      .def_ro("hash_before", &ConvertedModel::hash_before, "Of the values of the input's blocks.")
+      .def_ro("hash_after", &ConvertedModel::hash_after, "Of those of the output, read back.")
+      .def_prop_ro("same_values", &ConvertedModel::same_values)
+      .def("__repr__", [](const ConvertedModel& model) {
+        return fmt::format("ConvertedModel({} weights, {})", model.weights,
+                           model.same_values() ? "the same values" : "other values");
+      });
+  make_picklable(converted);
   nb::class_<RepairReport> report(module, "RepairReport", "What repair_model changed.");
   report
       .def_prop_ro(

@@ -24,6 +24,7 @@ struct QuantizeModelWords {
   bool allow_incomplete = false;
   std::string activations;
   std::optional<Path> input_scales;
+  std::vector<std::pair<Path, double>> lora;
   std::vector<std::pair<std::string, std::string>> use;
   std::string container;
   int threads = 0;
@@ -84,6 +85,7 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   options.activations = activations_from(words.activations);
   options.input_scales = words.input_scales.value_or(Path());
   options.container = container_from(words.container);
+  for (const auto& [path, weight] : words.lora) options.lora.push_back({path, weight});
   for (const auto& [pattern, name] : words.use) options.use.push_back(use_from(pattern, name));
   options.threads = threads_of(words.threads);
   if (words.max_memory <= 0)
@@ -99,30 +101,32 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS,         \
       const Words &include, const Words &ignore, std::optional<Path> importance,                 \
       std::optional<std::string> experts, bool allow_incomplete, const std::string &activations, \
-      std::optional<Path> input_scales,                                                          \
+      std::optional<Path> input_scales, const std::vector<std::pair<Path, double>>&lora,         \
       const std::vector<std::pair<std::string, std::string>>&use, const std::string &container,  \
       int threads, std::int64_t max_memory, const std::vector<int>&gpus, bool resume
 #define MODEL_OPTIONS                                                                            \
   options_of(source, target, format, NUMERIC_WORDS,                                              \
              {include, ignore, importance, experts, allow_incomplete, activations, input_scales, \
-              use, container, threads, max_memory, gpus, resume})
-#define MODEL_ARGUMENTS                                                             \
-  nb::arg("source"), nb::arg("target"),                                             \
-      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                \
-      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),            \
-      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),          \
-      nb::arg("allow_incomplete") = false, nb::arg("activations") = "dense",        \
-      nb::arg("input_scales") = nb::none(), nb::arg("use") = nb::tuple(),           \
-      nb::arg("container") = "compressed-tensors", nb::arg("threads") = 0,          \
-      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(), \
-      nb::arg("resume") = false
+              lora, use, container, threads, max_memory, gpus, resume})
+#define MODEL_ARGUMENTS                                                          \
+  nb::arg("source"), nb::arg("target"),                                          \
+      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,             \
+      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),         \
+      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),       \
+      nb::arg("allow_incomplete") = false, nb::arg("activations") = "dense",     \
+      nb::arg("input_scales") = nb::none(), nb::arg("lora") = nb::tuple(),       \
+      nb::arg("use") = nb::tuple(), nb::arg("container") = "compressed-tensors", \
+      nb::arg("threads") = 0, nb::arg("max_memory") = std::int64_t{1} << 30,     \
+      nb::arg("gpus") = nb::tuple(), nb::arg("resume") = false
 #define MODEL_SIGNATURE                                                                          \
   "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', "     \
   "*, " NUMERIC_SIGNATURE                                                                        \
   "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "                  \
   "os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, " \
   "activations: str = 'dense', "                                                                 \
-  "input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), "    \
+  "input_scales: str | os.PathLike[str] | None = None, "                                         \
+  "lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = " \
+  "(), "                                                                                         \
   "container: str = 'compressed-tensors', "                                                      \
   "threads: int = 0, max_memory: int "                                                           \
   "= 1073741824, gpus: "                                                                         \
@@ -163,7 +167,8 @@ void bind_models(nb::module_& module) {
       "where neither config.json nor the tensors tell. allow_incomplete: takes a model that lacks\n"
       "layers, experts or partners of layers. activations: 'dynamic' tells engines to\n"
       "quantize the inputs of mxfp4 and mxfp8 layers too. input_scales: JSON or safetensors with\n"
-      "the largest magnitude of each layer's input, for nvfp4. use: pairs of a pattern and a "
+      "the largest magnitude of each layer's input, for nvfp4. lora: pairs of a LoRA adapter\n"
+      "that peft saved and a weight, added before quantizing. use: pairs of a pattern and a "
       "format\n"
       "(also fp8: a scale for each row) for layers that get another. container: or 'modelopt'. "
       "gpus: numbers of GPUs to "
@@ -175,6 +180,31 @@ void bind_models(nb::module_& module) {
       "an earlier run was stopped. progress(bytes_done, bytes_total, item): False stops.\n"
       "Ctrl-C raises KeyboardInterrupt, and resume=True goes on later. Raises OSError, ValueError\n"
       "for what is no model, MemoryError.");
+  module.def(
+      "convert_model",
+      [](const Path& source, const Path& target, const std::string& container, bool to_nvfp4,
+         bool exact, int threads, std::int64_t max_memory, bool resume, nb::handle progress) {
+        const ConvertModelOptions options{source,     target, container_from(container),
+                                          to_nvfp4,   exact,  threads_of(threads),
+                                          max_memory, resume};
+        ConvertedModel model;
+        run_interruptible(progress, [&](const ProgressCallback& report) {
+          model = convert_model(options, report);
+        });
+        return model;
+      },
+      nb::arg("source"), nb::arg("target"), nb::arg("container"), nb::kw_only(),
+      nb::arg("to_nvfp4") = false, nb::arg("exact") = false, nb::arg("threads") = 0,
+      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("resume") = false,
+      nb::arg("progress") = nb::none(),
+      nb::sig("def convert_model(source: str | os.PathLike[str], target: str | os.PathLike[str], "
+              "container: str, *, to_nvfp4: bool = False, exact: bool = False, threads: int = 0, "
+              "max_memory: int = 1073741824, resume: bool = False, progress: Progress = None) -> "
+              "ConvertedModel"),
+      "Puts weights that are quantized already into another container with their codes.\n\n"
+      "MXFP4 becomes NVFP4, by the same codes where scales reach, where the container has no\n"
+      "MXFP4; to_nvfp4: also where it has. exact: refuses what would change a value. Reads the\n"
+      "output back and compares the values. Raises ValueError, OSError, MemoryError.");
   module.def(
       "dequantize_model",
       [](const Path& source, const Path& target, nb::handle dtype, int threads, bool allow_nan,

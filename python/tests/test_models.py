@@ -42,6 +42,19 @@ def test_a_model_there_and_back(model, tmp_path, format):
         np.testing.assert_array_equal(dense[Q_PROJ + ".weight"], quantized[Q_PROJ].dequantize("f32"))
 
 
+def test_codes_go_into_another_container(model, tmp_path):
+    ms.quantize_model(model, tmp_path / "q", "mxfp4")
+    converted = ms.convert_model(tmp_path / "q", tmp_path / "nvfp4", "modelopt", exact=True)
+    assert converted.same_values and converted.blocks_searched == 0
+    assert converted.blocks_cast == converted.blocks > 0 and converted.weights > 0
+    assert ms.verify_model(tmp_path / "nvfp4") == []
+    assert ms.compare_models(tmp_path / "q", tmp_path / "nvfp4")["relative_mse"] == 0
+    with pytest.raises(ValueError, match="container: 'gguuf' is unknown"):
+        ms.convert_model(tmp_path / "q", tmp_path / "other", "gguuf")
+    with pytest.raises(ValueError, match="adapter"):
+        ms.quantize_model(model, tmp_path / "merged", lora=[(tmp_path, 0.5)])
+
+
 def test_a_whole_folder_needs_no_repair(model, tmp_path):
     ms.quantize_model(model, tmp_path / "q")
     report = ms.repair_model(tmp_path / "q", tmp_path / "mended")

@@ -630,6 +630,49 @@ class DequantizedModel:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None: ...
 
+class ConvertedModel:
+    """What convert_model put into another container."""
+
+    @property
+    def plan(self) -> ConversionPlan: ...
+
+    @property
+    def already_done(self) -> bool:
+        """By an earlier run."""
+
+    @property
+    def weights(self) -> int:
+        """Matrices that keep their codes."""
+
+    @property
+    def blocks(self) -> int:
+        """As they are in the output."""
+
+    @property
+    def blocks_cast(self) -> int:
+        """Of these, MXFP4 that became NVFP4."""
+
+    @property
+    def blocks_searched(self) -> int:
+        """Of these, those that stand for other values than before."""
+
+    @property
+    def hash_before(self) -> int:
+        """Of the values of the input's blocks."""
+
+    @property
+    def hash_after(self) -> int:
+        """Of those of the output, read back."""
+
+    @property
+    def same_values(self) -> bool: ...
+
+    def __repr__(self) -> str: ...
+
+    def __getstate__(self) -> tuple[Any, ...]: ...
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None: ...
+
 class RepairReport:
     """What repair_model changed."""
 
@@ -669,10 +712,10 @@ class RepairReport:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None: ...
 
-def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
+def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
     """What quantize_model would do; reads headers only."""
 
-def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
+def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
     """
     Converts a Hugging Face model folder, or one .safetensors or GGUF file, to the folder `target`.
 
@@ -682,11 +725,21 @@ def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str
     where neither config.json nor the tensors tell. allow_incomplete: takes a model that lacks
     layers, experts or partners of layers. activations: 'dynamic' tells engines to
     quantize the inputs of mxfp4 and mxfp8 layers too. input_scales: JSON or safetensors with
-    the largest magnitude of each layer's input, for nvfp4. use: pairs of a pattern and a format
+    the largest magnitude of each layer's input, for nvfp4. lora: pairs of a LoRA adapter
+    that peft saved and a weight, added before quantizing. use: pairs of a pattern and a format
     (also fp8: a scale for each row) for layers that get another. container: or 'modelopt'. gpus: numbers of GPUs to quantize on, with the same bytes. resume: goes on where
     an earlier run was stopped. progress(bytes_done, bytes_total, item): False stops.
     Ctrl-C raises KeyboardInterrupt, and resume=True goes on later. Raises OSError, ValueError
     for what is no model, MemoryError.
+    """
+
+def convert_model(source: str | os.PathLike[str], target: str | os.PathLike[str], container: str, *, to_nvfp4: bool = False, exact: bool = False, threads: int = 0, max_memory: int = 1073741824, resume: bool = False, progress: Progress = None) -> ConvertedModel:
+    """
+    Puts weights that are quantized already into another container with their codes.
+
+    MXFP4 becomes NVFP4, by the same codes where scales reach, where the container has no
+    MXFP4; to_nvfp4: also where it has. exact: refuses what would change a value. Reads the
+    output back and compares the values. Raises ValueError, OSError, MemoryError.
     """
 
 def dequantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], dtype: DTypeLike = 'bf16', *, threads: int = 0, allow_nan: bool = False, progress: Progress = None) -> DequantizedModel:
