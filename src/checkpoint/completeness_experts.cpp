@@ -13,9 +13,9 @@
 namespace microscale {
 namespace {
 
-// What codes and scales of experts are called in the containers that keep them in one tensor.
-constexpr std::array<std::string_view, 6> coded{"_blocks",       "_scales", "_scale_inv",
-                                                "_weight_scale", "_scale",  "_packed"};
+// What codes of experts are called in containers that keep them in one tensor, other than the
+// weight itself. Scales alone are no part.
+constexpr std::array<std::string_view, 2> coded{"_blocks", "_packed"};
 
 constexpr std::array<std::string_view, 4> names{"gate_up_proj", "down_proj", "gate_up_proj_bias",
                                                 "down_proj_bias"};
@@ -51,19 +51,12 @@ std::map<std::string, Experts> experts_of(const ModelFolder& model) {
     const auto& shape = tensor.entry->shape;
     if (model.shards[tensor.shard].side || shape.size() < 2) continue;
     std::string_view name = tensor.name();
-    bool scales = false;
     for (const std::string_view ending : coded) {
-      if (!name.ends_with(ending)) continue;
-      name.remove_suffix(ending.size());
-      scales = ending != coded[0];
-      break;
+      if (name.ends_with(ending)) name.remove_suffix(ending.size());
     }
     const auto part = fused_expert_part(name);
-    if (!part || (!is_bias(*part) && !scales && shape.size() < 3)) continue;
-    const auto [place, added] =
-        all[std::string(experts_module_of(name))].counts.emplace(*part, shape[0]);
-    // Of codes and scales the containers judge whether they fit each other.
-    if (!added && !scales) place->second = shape[0];
+    if (!part || (!is_bias(*part) && shape.size() < 3)) continue;
+    all[std::string(experts_module_of(name))].counts[*part] = shape[0];
   }
   return all;
 }

@@ -355,6 +355,8 @@ TEST(Completeness, fused_experts_have_all_their_parts_and_experts) {
   remove(model, "layers.0.mlp.experts.down_proj");
   ASSERT_EQ(gaps_of(model).size(), 1u);
   EXPECT_NE(gaps_of(model)[0].find("down_proj' is missing"), std::string::npos);
+  remove(model, "layers.1.mlp.experts.gate_up_proj_blocks");
+  EXPECT_EQ(gaps_of(model).size(), 2u) << "scales alone are no weight";
 }
 
 // Every family is whole, as its real models are.

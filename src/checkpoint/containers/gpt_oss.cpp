@@ -9,6 +9,7 @@
 
 #include "checkpoint/containers/block_weight.hpp"
 #include "checkpoint/containers/containers.hpp"
+#include "checkpoint/fused_experts.hpp"
 #include "formats/half.hpp"
 #include "formats/integers.hpp"
 
@@ -147,12 +148,29 @@ class GptOssExperts final : public StoredWeight {
 }  // namespace
 
 void find_gpt_oss_weights(ContainerScan& scan) {
+  for (const ModelTensor& scales : scan.model().tensors) {
+    if (!scales.name().ends_with(scales_ending) || scales.entry->shape.size() != 3) continue;
+    const std::string name = scales.name().substr(0, scales.name().size() - scales_ending.size());
+    if (!fused_expert_part(name) || scan.find(name + std::string(blocks_ending))) continue;
+    scan.report("missing-codes", scales,
+                fmt::format("its blocks {} are missing; download the model again",
+                            name.substr(name.rfind('.') + 1) + std::string(blocks_ending)),
+                {&scales});
+  }
   for (const ModelTensor& codes : scan.model().tensors) {
     if (!codes.name().ends_with(blocks_ending) || !scan.find(codes.name())) continue;
     const std::string name = codes.name().substr(0, codes.name().size() - blocks_ending.size());
     const ModelTensor* scales = scan.find(name + std::string(scales_ending));
     const TensorEntry& entry = *codes.entry;
     if (entry.type != StoredType::u8 || entry.shape.size() != 4) continue;
+    if (const ModelTensor* dense = scan.find(name)) {
+      scan.report(
+          "extra-tensor", *dense,
+          "the model has blocks of the same weight too, so which of them counts is unclear; "
+          "remove one of them",
+          {&codes, dense});
+      continue;
+    }
     if (!scales) {
       scan.report("missing-scale", codes,
                   fmt::format("its scales {} are missing; download the model again",

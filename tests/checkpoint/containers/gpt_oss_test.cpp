@@ -74,5 +74,25 @@ TEST(GptOss, parts_that_are_not_whole_are_named) {
       << odd.unusable[0].message;
 }
 
+TEST(GptOss, scales_without_blocks_and_blocks_beside_the_dense_weight_are_named) {
+  const std::string name = "model.layers.0.mlp.experts.down_proj";
+  const auto problem = [](const testing::CodedModel& coded) {
+    const testing::TemporaryFolder place;
+    coded.model.write(place.path());
+    const QuantizedFolder folder = take(open_quantized_folder(place.path()));
+    return folder.unusable.size() == 1 ? folder.unusable[0].message : std::string();
+  };
+  testing::CodedModel coded = testing::gpt_oss_model();
+  coded.model.remove(name + "_blocks");
+  EXPECT_EQ(problem(coded), "model-2.safetensors: '" + name +
+                                "_scales': its blocks down_proj_blocks are missing; download the "
+                                "model again");
+  coded = testing::gpt_oss_model();
+  coded.model.add_floats(name, {3, 96, 64}, std::vector<float>(3 * 96 * 64), "model-1.safetensors");
+  EXPECT_EQ(problem(coded), "model-1.safetensors: '" + name +
+                                "': the model has blocks of the same weight too, so which of them "
+                                "counts is unclear; remove one of them");
+}
+
 }  // namespace
 }  // namespace microscale
