@@ -195,8 +195,10 @@ PieceResult check_piece(const QuantizedFolder& folder, const Piece& piece, Piece
 // What the rules say about one tensor, once all of it has been seen.
 class TensorVerdict {
  public:
-  TensorVerdict(const QuantizedFolder& folder, const LogicalTensor& tensor, Findings& findings)
-      : folder_(folder), tensor_(tensor), findings_(findings) {}
+  /// `manifest`: whether one tells damage from what was written.
+  TensorVerdict(const QuantizedFolder& folder, const LogicalTensor& tensor, bool manifest,
+                Findings& findings)
+      : folder_(folder), tensor_(tensor), manifest_(manifest), findings_(findings) {}
 
   void report(const PieceResult& result) {
     if (!tensor_.module) {
@@ -257,7 +259,10 @@ class TensorVerdict {
   void check_zero(const PieceResult& result, Format format, const ModelTensor& scales,
                   std::int64_t blocks) {
     const char* zero = info(format).e8m0_scale ? "2^-127, which kernels take for zero," : "zero";
-    add(Severity::error, "scale-zero", scales, result.tallies[scale_zero], blocks, "block",
+    // A scale of a model whose weights are that small: what was to be written, if it is unchanged.
+    const bool meant = manifest_ && info(format).e8m0_scale;
+    add(meant ? Severity::warning : Severity::error, "scale-zero", scales,
+        result.tallies[scale_zero], blocks, "block",
         fmt::format("the scale is {} but codes of the block are not, so their values are lost; "
                     "quantize the model again",
                     zero));
@@ -297,6 +302,7 @@ class TensorVerdict {
 
   const QuantizedFolder& folder_;
   const LogicalTensor& tensor_;
+  bool manifest_;
   Findings& findings_;
 };
 
@@ -332,7 +338,7 @@ void verify_values(const QuantizedFolder& folder, int threads, const ProgressCal
         whole.merge(result);
         const auto next = static_cast<std::size_t>(i) + 1;
         if (next < pieces.size() && pieces[next].tensor == &tensor) return;
-        TensorVerdict(folder, tensor, findings).report(whole);
+        TensorVerdict(folder, tensor, hashes != nullptr, findings).report(whole);
         whole = {};
         advance(static_cast<std::int64_t>(tensor.bytes()), tensor.name);
       });

@@ -82,6 +82,25 @@ TEST(VerifyValues, mx_scales_that_are_no_normal_numbers_lose_their_block) {
   }
 }
 
+// Weights below every normal number: what quantize makes of them is no damage.
+TEST(VerifyValues, a_manifest_vouches_for_scales_that_kernels_take_for_zero) {
+  for (const Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
+    SmallModel model;
+    model.config = R"({"model_type": "llama"})";
+    model.add_floats(down + ".weight", {64, 64}, std::vector<float>(64 * 64, 1e-39f));
+    const testing::TemporaryFolder folder;
+    model.write(folder / "in");
+    QuantizeModelOptions options;
+    options.input = folder / "in";
+    options.output = folder / "out";
+    options.format = format;
+    quantize_model(options);
+    const VerifyReport report =
+        verify_checkpoint(folder / "out", {.threads = 1, .source = folder / "in"});
+    EXPECT_EQ(report.errors(), 0) << info(format).name;
+  }
+}
+
 TEST(VerifyValues, mxfp8_codes_must_not_be_nan) {
   SmallModel model = testing::small_llama(Format::mxfp8_e4m3);
   model.at(down + ".weight").bytes[64 * 2 + 33] = 0xFF;
