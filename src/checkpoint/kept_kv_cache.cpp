@@ -7,6 +7,7 @@
 #include "checkpoint/config_json.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/modelopt_config.hpp"
+#include "checkpoint/quantization_places.hpp"
 
 namespace microscale {
 namespace {
@@ -52,7 +53,7 @@ Cache cache_of(const ModelFolder& model) {
   Cache cache;
   const Json file = modelopt_file_of(model), config = parsed(model.config_text.value_or("{}"));
   if (file.is_object()) read(member(file, "quantization"), cache);
-  if (config.is_object()) read(member(config, "quantization_config"), cache);
+  if (config.is_object()) read(find_quantization(config), cache);
   if (cache.scheme.is_null() && cache.algorithm == "FP8") {
     cache.scheme = {{"num_bits", 8},
                     {"type", "float"},
