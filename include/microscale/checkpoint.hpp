@@ -66,9 +66,19 @@ struct UseFormat {
 };
 
 /// How quantized layers lie in the output: names, scales and the files that describe them.
-enum class Container : std::uint8_t { compressed_tensors, modelopt };
-std::string_view to_string(Container container);  ///< "compressed-tensors", "modelopt"
+enum class Container : std::uint8_t {
+  compressed_tensors,
+  modelopt,
+  gguf,     ///< of llama.cpp: one file, made of a GGUF file
+  comfyui,  ///< one .safetensors file
+  gpt_oss,  ///< as gpt-oss was published: experts in MXFP4, the rest dense
+};
+std::string_view to_string(Container container);  ///< "compressed-tensors", "modelopt", ...
 std::optional<Container> parse_container(std::string_view name);
+/// All there are: "compressed-tensors, modelopt, ...".
+std::string container_names();
+/// By an output's name: gguf if it ends in .gguf, comfyui in .safetensors, else compressed_tensors.
+Container container_for(const std::filesystem::path& output);
 
 /// Nothing is quantized: weights that are quantized already go into the container with their codes.
 /// Set by convert_model.
@@ -86,8 +96,10 @@ struct LoraUse {
 };
 
 struct QuantizeModelOptions {
-  std::filesystem::path input;   ///< model folder, or one .safetensors or GGUF file
-  std::filesystem::path output;  ///< folder to be made; must be neither the input nor inside it
+  std::filesystem::path input;  ///< model folder, or one .safetensors or GGUF file
+  /// Folder to be made, or the file that a container is that has but one (gguf, comfyui). Must be
+  /// neither the input nor inside it.
+  std::filesystem::path output;
   Container container = Container::compressed_tensors;
   Format format = Format::nvfp4;
   std::vector<LoraUse> lora;   ///< LoRA adapters, added in this order, before anything else

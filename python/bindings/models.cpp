@@ -26,7 +26,7 @@ struct QuantizeModelWords {
   std::optional<Path> input_scales;
   std::vector<std::pair<Path, double>> lora;
   std::vector<std::pair<std::string, std::string>> use;
-  std::string container;
+  std::optional<std::string> container;
   int threads = 0;
   std::int64_t max_memory = 0;
   std::vector<int> gpus;
@@ -59,9 +59,8 @@ UseFormat use_from(const std::string& pattern, const std::string& name) {
 
 Container container_from(const std::string& name) {
   if (const auto container = parse_container(name)) return *container;
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("container: '{}' is unknown; choose one of compressed-tensors, modelopt", name));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("container: '{}' is unknown; choose one of {}", name, container_names()));
 }
 
 int threads_of(int threads) {
@@ -84,7 +83,7 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   options.allow_incomplete = words.allow_incomplete;
   options.activations = activations_from(words.activations);
   options.input_scales = words.input_scales.value_or(Path());
-  options.container = container_from(words.container);
+  options.container = words.container ? container_from(*words.container) : container_for(target);
   for (const auto& [path, weight] : words.lora) options.lora.push_back({path, weight});
   for (const auto& [pattern, name] : words.use) options.use.push_back(use_from(pattern, name));
   options.threads = threads_of(words.threads);
@@ -102,22 +101,23 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
       const Words &include, const Words &ignore, std::optional<Path> importance,                 \
       std::optional<std::string> experts, bool allow_incomplete, const std::string &activations, \
       std::optional<Path> input_scales, const std::vector<std::pair<Path, double>>&lora,         \
-      const std::vector<std::pair<std::string, std::string>>&use, const std::string &container,  \
-      int threads, std::int64_t max_memory, const std::vector<int>&gpus, bool resume
+      const std::vector<std::pair<std::string, std::string>>&use,                                \
+      std::optional<std::string> container, int threads, std::int64_t max_memory,                \
+      const std::vector<int>&gpus, bool resume
 #define MODEL_OPTIONS                                                                            \
   options_of(source, target, format, NUMERIC_WORDS,                                              \
              {include, ignore, importance, experts, allow_incomplete, activations, input_scales, \
               lora, use, container, threads, max_memory, gpus, resume})
-#define MODEL_ARGUMENTS                                                          \
-  nb::arg("source"), nb::arg("target"),                                          \
-      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,             \
-      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),         \
-      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),       \
-      nb::arg("allow_incomplete") = false, nb::arg("activations") = "dense",     \
-      nb::arg("input_scales") = nb::none(), nb::arg("lora") = nb::tuple(),       \
-      nb::arg("use") = nb::tuple(), nb::arg("container") = "compressed-tensors", \
-      nb::arg("threads") = 0, nb::arg("max_memory") = std::int64_t{1} << 30,     \
-      nb::arg("gpus") = nb::tuple(), nb::arg("resume") = false
+#define MODEL_ARGUMENTS                                                                        \
+  nb::arg("source"), nb::arg("target"),                                                        \
+      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                           \
+      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),                       \
+      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),                     \
+      nb::arg("allow_incomplete") = false, nb::arg("activations") = "dense",                   \
+      nb::arg("input_scales") = nb::none(), nb::arg("lora") = nb::tuple(),                     \
+      nb::arg("use") = nb::tuple(), nb::arg("container") = nb::none(), nb::arg("threads") = 0, \
+      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(),            \
+      nb::arg("resume") = false
 #define MODEL_SIGNATURE                                                                          \
   "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', "     \
   "*, " NUMERIC_SIGNATURE                                                                        \
@@ -127,7 +127,7 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   "input_scales: str | os.PathLike[str] | None = None, "                                         \
   "lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = " \
   "(), "                                                                                         \
-  "container: str = 'compressed-tensors', "                                                      \
+  "container: str | None = None, "                                                               \
   "threads: int = 0, max_memory: int "                                                           \
   "= 1073741824, gpus: "                                                                         \
   "Sequence[int] = (), resume: bool = False"
@@ -170,13 +170,14 @@ void bind_models(nb::module_& module) {
       "the largest magnitude of each layer's input, for nvfp4. lora: pairs of a LoRA adapter\n"
       "that peft saved and a weight, added before quantizing. use: pairs of a pattern and a "
       "format\n"
-      "(also fp8: a scale for each row) for layers that get another. container: or 'modelopt'. "
-      "gpus: numbers of GPUs to "
-      "quantize "
-      "on, "
-      "with "
-      "the same bytes. resume: goes on "
-      "where\n"
+      "(also fp8: a scale for each row) for layers that get another. container:\n"
+      "'compressed-tensors', 'modelopt', 'gguf', 'comfyui' or 'gpt-oss'; None: by the target's "
+      "name, "
+      "gguf\n"
+      "for .gguf and comfyui for .safetensors, each one file, else compressed-tensors. gpus: "
+      "numbers "
+      "of\n"
+      "GPUs to quantize on, with the same bytes. resume: goes on where\n"
       "an earlier run was stopped. progress(bytes_done, bytes_total, item): False stops.\n"
       "Ctrl-C raises KeyboardInterrupt, and resume=True goes on later. Raises OSError, ValueError\n"
       "for what is no model, MemoryError.");

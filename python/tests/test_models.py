@@ -118,8 +118,8 @@ def test_container_modelopt_has_its_own_description(model, tmp_path):
     description = json.loads((tmp_path / "q" / "hf_quant_config.json").read_text())
     assert description["quantization"]["group_size"] == 16
     assert ms.verify_model(tmp_path / "q") == []
-    with pytest.raises(ValueError, match="container: 'gguf' is unknown"):
-        ms.plan_quantize_model(model, tmp_path / "p", container="gguf")
+    with pytest.raises(ValueError, match="container: 'onnx' is unknown"):
+        ms.plan_quantize_model(model, tmp_path / "p", container="onnx")
 
 
 class ms_open:

@@ -83,6 +83,8 @@ check convert $venv/bin/python scripts/test_clients/check_convert.py build/micro
 grep -hE '^  (torch|transformers)[,:]' build/logs/convert.log || true
 check adapters $venv/bin/python scripts/test_clients/check_adapters.py build/microscale "$work"
 grep -hE '^  peft[,:]' build/logs/adapters.log || true
+check container_outputs $venv/bin/python scripts/test_clients/check_container_outputs.py build/microscale "$work/outputs"
+grep -hE '^  (transformers|comfy-kitchen)[,:]' build/logs/container_outputs.log || true
 
 # ModelOpt decodes what we write for it, and we what it exports.
 for format in nvfp4 mxfp8; do
@@ -107,6 +109,8 @@ if [ -n "$gguf_model" ]; then # what `make demo` shows
   done
 fi
 grep -hE '^  (gguf|transformers)' build/logs/gguf.log || true
+check gguf_output $venv/bin/python scripts/test_clients/check_gguf_output.py build/microscale "$work/gguf_output" $gguf_model
+grep -hE "^  gguf" build/logs/gguf_output.log || true
 
 if scripts/make_wheel; then
   scripts/step "install the wheel" $venv/bin/pip --disable-pip-version-check install --no-deps --force-reinstall \

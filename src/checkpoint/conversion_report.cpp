@@ -193,7 +193,7 @@ Status restore_shard_report(std::string_view text, const ModelPlan& plan, std::s
         ErrorCode::bad_input,
         fmt::format("cannot resume: the journal's report on '{}' is damaged ({}); start again "
                     "in another folder",
-                    plan.model.shards[shard].name, error.what())};
+                    plan.shards[shard].name, error.what())};
   }
   return success();
 }

@@ -36,7 +36,7 @@ class Converter {
         plan_(plan),
         ranks_(ranks),
         report_(start_report(plan, options)),
-        shards_(plan, options.output),
+        shards_(plan, plan.one_file ? folder_that_holds(options.output) : options.output),
         runner_(plan, options, shards_,
                 [this](std::int64_t bytes, std::string_view item) { advance(bytes, item); }) {}
 
@@ -98,7 +98,9 @@ ModelReport Converter::run() {
   convert_shards();
   if (!is_first()) journal_.reset();  // rank 0 takes it over
   ranks_.wait_for_all();
-  if (is_first()) {
+  if (plan_.one_file) {
+    if (options_.keep_codes) check_values();
+  } else if (is_first()) {
     gather();
     write_other_files();
   }
@@ -153,10 +155,10 @@ void Converter::run_units(const std::vector<Unit>& units, const std::vector<Unit
 
 Status Converter::take_over(FinishedFile file) {
   const auto shard =
-      std::find_if(plan_.model.shards.begin(), plan_.model.shards.end(),
-                   [&](const ModelShard& candidate) { return candidate.name == file.name; });
-  if (shard == plan_.model.shards.end() || !is_intact(options_.output, file)) return success();
-  const auto index = static_cast<std::size_t>(shard - plan_.model.shards.begin());
+      std::find_if(plan_.shards.begin(), plan_.shards.end(),
+                   [&](const ShardPlan& candidate) { return candidate.name == file.name; });
+  if (shard == plan_.shards.end() || !is_intact(options_.output, file)) return success();
+  const auto index = static_cast<std::size_t>(shard - plan_.shards.begin());
   if (file.hashes.size() != plan_.shards[index].layout.tensors.size()) return success();
   shards_.set_hashes(index, std::move(file.hashes));
   if (Status restored = restore_shard_report(file.report, plan_, index, report_); !restored) {
@@ -168,6 +170,11 @@ Status Converter::take_over(FinishedFile file) {
 
 void Converter::open_journal() {
   done_.assign(plan_.shards.size(), false);
+  if (plan_.one_file) {
+    owner_.assign(plan_.shards.size(), 0);
+    bytes_total_ = plan_.summary.bytes_before;
+    return;
+  }
   fingerprint_ = take(fingerprint_of(plan_, options_));
   const Fingerprint wanted = fingerprint_from(ranks_.from_first(to_text(fingerprint_)));
   if (const std::string other = difference(wanted, fingerprint_); !other.empty()) {
@@ -199,11 +206,10 @@ void Converter::gather() {
                                [this](FinishedFile file) { return take_over(std::move(file)); }));
   for (std::size_t shard = 0; shard < owner_.size(); ++shard) {
     if (done_[shard]) continue;
-    throw Error(
-        ErrorCode::io,
-        fmt::format("quantize: rank {} has ended, but '{}' is not in '{}' as it left it; "
-                    "let all ranks write to one file system, and run again with --resume",
-                    owner_[shard], plan_.model.shards[shard].name, options_.output.string()));
+    throw Error(ErrorCode::io,
+                fmt::format("quantize: rank {} has ended, but '{}' is not in '{}' as it left it; "
+                            "let all ranks write to one file system, and run again with --resume",
+                            owner_[shard], plan_.shards[shard].name, options_.output.string()));
   }
 }
 
@@ -235,18 +241,27 @@ void Converter::advance(std::int64_t bytes, std::string_view item) {
   std::lock_guard lock(progress_mutex_);
   bytes_done_ += bytes;
   if (!progress_ || progress_(bytes_done_, bytes_total_, item)) return;
-  throw Error(ErrorCode::interrupted,
-              fmt::format("quantize: interrupted; run again with --resume to finish '{}'",
-                          options_.output.string()));
+  const std::string output = options_.output.string();
+  throw Error(
+      ErrorCode::interrupted,
+      plan_.one_file
+          ? fmt::format("quantize: interrupted; nothing was written to '{}'", output)
+          : fmt::format("quantize: interrupted; run again with --resume to finish '{}'", output));
 }
 
 void Converter::finish_shard(std::size_t shard) {
+  if (plan_.one_file) {
+    take(check_unchanged(plan_.model));
+    shards_.commit(shard);
+    runner_.report_shard(shard, report_);
+    return;
+  }
   const std::filesystem::path path = shards_.commit(shard);
   const std::string digest = take(sample_digest(path));
   std::lock_guard lock(finish_mutex_);
   runner_.report_shard(shard, report_);
-  take(journal_->record({plan_.model.shards[shard].name, plan_.shards[shard].layout.file_size,
-                         digest, shard_report_text(plan_, report_, shard), shards_.hashes(shard)}));
+  take(journal_->record({plan_.shards[shard].name, plan_.shards[shard].layout.file_size, digest,
+                         shard_report_text(plan_, report_, shard), shards_.hashes(shard)}));
 }
 
 void Converter::write_other_files() {
@@ -289,8 +304,8 @@ void Converter::check_values() {
 void Converter::write_manifest(ManifestContents contents) {
   contents.made_of = take(origin_of(plan_, options_));
   for (std::size_t shard = 0; shard < plan_.shards.size(); ++shard) {
-    contents.files.push_back({plan_.model.shards[shard].name, &plan_.shards[shard].layout.tensors,
-                              shards_.hashes(shard)});
+    contents.files.push_back(
+        {plan_.shards[shard].name, &plan_.shards[shard].layout.tensors, shards_.hashes(shard)});
   }
   take(
       write_file_atomically(options_.output / manifest_name, manifest_text(contents, tool_name())));
@@ -319,6 +334,7 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
                             options.input.string()));
   }
   // Rank 0 looks before it makes the folder, so that none of the others sees what it made.
+  if (plan.one_file) take(check_file_to_write(options, ranks.count()));
   const bool ended = options.resume && ranks.rank() == 0 && looks_finished(options);
   if (!ranks.from_first(ended ? "finished" : "").empty()) {
     FinishedRun finished{.done = true};
@@ -343,7 +359,9 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
   } catch (const Error& failed) {
     converter.reset();
     // What is wrong with the input stays wrong: a user who mends it starts the conversion again.
-    if (failed.code() == ErrorCode::bad_input) forget_fruitless_run(options.output, made);
+    if (failed.code() == ErrorCode::bad_input && !plan.one_file) {
+      forget_fruitless_run(options.output, made);
+    }
     throw;
   }
 }

@@ -56,7 +56,7 @@ class FinishedFolder {
   Result<FinishedRun> mend(const ProgressCallback& progress) {
     run_.done = true;
     for (std::size_t shard = 0; shard < plan_.shards.size(); ++shard) {
-      const std::string& name = plan_.model.shards[shard].name;
+      const std::string& name = plan_.shards[shard].name;
       const std::string problem = difference_of(output_ / name, plan_.shards[shard].layout);
       if (!problem.empty()) return refuse(output_, in_quotes(name) + " " + problem);
     }

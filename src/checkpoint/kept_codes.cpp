@@ -158,6 +158,7 @@ bool is_written(Container container) {
   switch (container) {
     case Container::compressed_tensors:
     case Container::modelopt:
+    case Container::comfyui:
       return true;
     default:
       return false;
@@ -224,7 +225,12 @@ void keep_codes(TensorTreatment& treatment, const QuantizeModelOptions& options)
   const bool layer = decision.linear || treatment.verdict.part.has_value();
   const auto coding = layer ? coding_that_stays(*treatment.source) : std::nullopt;
   if (coding) {
-    if (const auto format = kept_format(coding->format, options)) {
+    const auto format = kept_format(coding->format, options);
+    const auto& shape = treatment.source->entry.shape;
+    const bool fits =
+        format && (shape.size() != 2 ||
+                   writer_of(options.container).obstacle(*format, shape[0], shape[1]).empty());
+    if (fits) {
       const bool cast = weight_format_of(coding->format) != format;
       treatment.format = format.value();
       decision.treatment = treatment.verdict.part ? Treatment::split : Treatment::quantize;
@@ -282,10 +288,11 @@ Status plan_kept_codes(ModelPlan& plan, const QuantizeModelOptions& options) {
 
 Result<QuantizeModelOptions> options_for(const ConvertModelOptions& options) {
   if (!is_written(options.container)) {
-    return Failure{ErrorCode::unsupported,
-                   fmt::format("convert: {} is written by quantize only; choose compressed-tensors "
-                               "or modelopt",
-                               to_string(options.container))};
+    return Failure{
+        ErrorCode::unsupported,
+        fmt::format("convert: {} is written by quantize only; choose compressed-tensors, "
+                    "modelopt or comfyui",
+                    to_string(options.container))};
   }
   QuantizeModelOptions wanted;
   wanted.input = options.input;

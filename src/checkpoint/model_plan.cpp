@@ -8,11 +8,14 @@
 #include <unordered_map>
 
 #include "checkpoint/coded_input.hpp"
+#include "checkpoint/comfyui_output.hpp"
 #include "checkpoint/completeness.hpp"
 #include "checkpoint/containers/container_writer.hpp"
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/fused_groups.hpp"
+#include "checkpoint/gguf_output.hpp"
+#include "checkpoint/gpt_oss_output.hpp"
 #include "checkpoint/include_check.hpp"
 #include "checkpoint/input_scales.hpp"
 #include "checkpoint/kept_codes.hpp"
@@ -20,6 +23,7 @@
 #include "checkpoint/merged_weight.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/layer_groups.hpp"
+#include "checkpoint/numerics_check.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/stray_weights.hpp"
@@ -58,7 +62,11 @@ class ShardPlanner {
     elements_ = 0;
     switch (treatment.decision.treatment) {
       case Treatment::quantize:
-        add_matrix(tensor, whole_matrix(entry));
+        if (is_stack(tensor)) {
+          for (MatrixSlice& slice : stacked_slices(entry)) add_matrix(tensor, std::move(slice));
+        } else {
+          add_matrix(tensor, whole_matrix(entry));
+        }
         break;
       case Treatment::copy:
         output().copies.push_back({tensor, 0});
@@ -90,9 +98,14 @@ class ShardPlanner {
     std::unordered_map<std::string_view, std::uint64_t> at;
     for (const TensorEntry& entry : output().layout.tensors) at.emplace(entry.name, entry.begin);
     for (QuantizedMatrix& matrix : output().matrices) {
-      const LayerTensors layer = layer_of(matrix.format, matrix.slice);
+      const LayerTensors layer = layer_of(matrix.tensor, matrix.slice);
       matrix.at.codes = at.at(layer.codes.name);
       matrix.at.scales = at.at(layer.scales.name);
+      if (is_stack(matrix.tensor)) {
+        const FormatInfo& facts = info(*blocks_of(matrix.format));
+        matrix.at.codes += static_cast<std::uint64_t>(code_bytes(facts, matrix.first_element));
+        matrix.at.scales += static_cast<std::uint64_t>(matrix.first_element / facts.block);
+      }
       if (!layer.global_scale.name.empty()) matrix.at.global_scale = at.at(layer.global_scale.name);
       if (!layer.input_scale.name.empty()) matrix.at.input_scale = at.at(layer.input_scale.name);
       for (const NamedBytes& constant : layer.constants) {
@@ -110,9 +123,11 @@ class ShardPlanner {
 
   void add_matrix(std::size_t tensor, MatrixSlice slice) {
     const WeightFormat format = plan_.tensors[tensor].format;
-    LayerTensors layer = layer_of(format, slice);
-    outputs_.push_back(std::move(layer.codes));
-    outputs_.push_back(std::move(layer.scales));
+    LayerTensors layer = layer_of(tensor, slice);
+    if (!is_stack(tensor) || elements_ == 0) {
+      outputs_.push_back(layer.codes);
+      outputs_.push_back(layer.scales);
+    }
     QuantizedMatrix matrix;
     matrix.tensor = tensor;
     matrix.format = format;
@@ -137,9 +152,21 @@ class ShardPlanner {
     output().matrices.push_back(std::move(matrix));
   }
 
-  LayerTensors layer_of(WeightFormat format, const MatrixSlice& slice) const {
-    return writer_of(options_.container)
-        .layer(scheme_of(options_, format), slice.module, slice.rows, slice.cols);
+  // All experts of a layer, which stay one tensor.
+  bool is_stack(std::size_t tensor) const {
+    const TensorTreatment& treatment = plan_.tensors[tensor];
+    return treatment.decision.treatment == Treatment::quantize &&
+           treatment.entry->shape.size() == 3;
+  }
+
+  LayerTensors layer_of(std::size_t tensor, const MatrixSlice& slice) const {
+    const ContainerWriter& writer = writer_of(options_.container);
+    const LayerScheme scheme = scheme_of(options_, plan_.tensors[tensor].format);
+    if (is_stack(tensor)) {
+      const std::int64_t experts = plan_.tensors[tensor].entry->shape[0];
+      return writer.experts(scheme, slice.module, experts, slice.rows, slice.cols);
+    }
+    return writer.layer(scheme, slice.module, slice.rows, slice.cols);
   }
 
   // Layers that are fused with no other are a group of one, under their own name.
@@ -208,7 +235,7 @@ void start_summary(ModelPlan& plan) {
                         (what == Treatment::split && treatment.entry->shape.size() == 3);
     if (weight) tensor.format = to_string(treatment.format);
     tensor.group = treatment.group;
-    tensor.file = plan.model.shards[treatment.shard].name;
+    tensor.file = plan.shards[treatment.shard].name;
     tensor.bytes_before = static_cast<std::int64_t>(treatment.source->stored_bytes());
     plan.summary.tensors.push_back(std::move(tensor));
   }
@@ -227,7 +254,7 @@ std::string make_index(const ModelPlan& plan) {
   std::uint64_t total = 0;
   for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
     for (const TensorEntry& entry : plan.shards[shard].layout.tensors) {
-      index.weight_map.emplace(entry.name, plan.model.shards[shard].name);
+      index.weight_map.emplace(entry.name, plan.shards[shard].name);
       total += entry.bytes();
     }
   }
@@ -259,42 +286,7 @@ Status add_totals(ModelPlan& plan, const QuantizeModelOptions& options) {
   return success();
 }
 
-// Weights of errors matter only to a rule that weighs errors against each other.
-bool weighs_errors(const Numerics& numerics, Format format) {
-  switch (numerics.scale_rule) {
-    case ScaleRule::search:
-    case ScaleRule::full:
-    case ScaleRule::four_over_six:
-    case ScaleRule::four_over_six_mae:
-      return !follows_tool(numerics, format);
-    default:
-      return false;
-  }
-}
-
-Status check_numerics(const QuantizeModelOptions& options) {
-  const auto rules = scale_rules(options.format);
-  if (std::find(rules.begin(), rules.end(), options.numerics.scale_rule) != rules.end()) {
-    if (options.importance.empty() || weighs_errors(options.numerics, options.format)) {
-      return success();
-    }
-    return Failure{
-        ErrorCode::invalid_argument,
-        fmt::format("quantize: importance has no effect on scale rule {}{}, which compares no "
-                    "errors; leave it out, or take the rule search",
-                    to_string(options.numerics.scale_rule),
-                    options.numerics.compat == Compat::none
-                        ? ""
-                        : fmt::format(" as {} does it", to_string(options.numerics.compat)))};
-  }
-  return Failure{
-      ErrorCode::invalid_argument,
-      fmt::format("quantize: {} has no scale rule {}; it has {}", info(options.format).name,
-                  to_string(options.numerics.scale_rule), scale_rule_names(options.format))};
-}
-
 Status plan_shards(ModelPlan& plan, const QuantizeModelOptions& options) {
-  plan.shards.resize(plan.model.shards.size());
   plan.tiles.resize(plan.tensors.size());
   std::map<std::string, std::size_t> group_ids;
   std::size_t tensor = 0;
@@ -328,6 +320,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
     return container.failure();
   }
   if (Status numerics = check_numerics(options); !numerics) return numerics.failure();
+  if (options.container == Container::gguf) return plan_gguf_output(options);
   auto model = open_model_folder(options.input);
   if (!model) return model.failure();
   if (const auto file = unfinished_run(model.value())) {
@@ -355,7 +348,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (!merged) return merged.failure();
 
   const auto recipe = Recipe::create(*weight_format_of(options.format), options.include,
-                                     options.ignore, options.use);
+                                     options.ignore, options.use, options.container);
   if (!recipe) return recipe.failure();
   const auto classifier = classify_model(plan.model, plan.view);
   if (!classifier) return classifier.failure();
@@ -370,6 +363,13 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
       options.keep_codes ? plan.model.sentences() : notices_of(plan.model, plan.view);
   plan.summary.notices.insert(plan.summary.notices.end(), merged.value().begin(),
                               merged.value().end());
+  Status fits = plan_gpt_oss_experts(plan, options, classifier.value().facts());
+  if (!fits) return fits.failure();
+  if (options.container == Container::comfyui) {
+    plan_comfyui_file(plan, options);
+  } else {
+    for (const ModelShard& shard : plan.model.shards) plan.shards.emplace_back().name = shard.name;
+  }
   start_summary(plan);
   auto gaps = accept_gaps(plan.model, classifier.value().facts(), options.allow_incomplete);
   if (!gaps) return gaps.failure();
@@ -386,7 +386,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (!descriptions) return descriptions.failure();
   plan.config_text = std::move(descriptions.value().config);
   plan.other_texts = std::move(descriptions.value().others);
-  if (options.keep_codes) {
+  if (options.keep_codes && !plan.one_file) {
     if (Status kept = keep_kv_cache_scheme(plan, options.container); !kept) return kept.failure();
   }
   if (!plan.model.index_name.empty()) plan.index_text = make_index(plan);

@@ -62,9 +62,10 @@ struct ConstantTensor {
   std::string bytes;
 };
 
-/// One output file; its input has the same index in model.shards, and its name.
+/// One output file. Of a folder its input has the same index in model.shards, and its name.
 struct ShardPlan {
-  SafetensorsLayout layout;
+  std::string name;
+  SafetensorsLayout layout;               // of a GGUF file: its header, and tensors as U8
   std::vector<QuantizedMatrix> matrices;  // in the order of the input's bytes
   std::vector<CopiedSlice> slices;
   std::vector<CopiedTensor> copies;
@@ -77,12 +78,13 @@ struct MatrixId {
 };
 
 struct ModelPlan {
-  ModelFolder model;                  // the files as they are
+  bool one_file = false;  // options.output is the only file that is written, and no folder
+  ModelFolder model;      // the files as they are
   std::vector<LoraAdapter> adapters;  // that the view points to
   DenseView view;                     // what they stand for
   Format format = Format::nvfp4;
   std::vector<TensorTreatment> tensors;       // parallel to summary.tensors
-  std::vector<ShardPlan> shards;              // parallel to model.shards
+  std::vector<ShardPlan> shards;              // parallel to model.shards, or one
   std::vector<std::int64_t> tiles;            // of each tensor, all its matrices together
   std::vector<std::vector<MatrixId>> groups;  // NVFP4 matrices under one global scale
   std::string config_text;                    // of the output

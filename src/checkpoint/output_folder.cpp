@@ -231,6 +231,30 @@ Status check_report_place(const ModelPlan& plan, const QuantizeModelOptions& opt
   return named ? success() : Status(named.failure());
 }
 
+fs::path folder_that_holds(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : fs::path(".");
+}
+
+Status check_file_to_write(const QuantizeModelOptions& options, int ranks) {
+  const auto refuse = [&](std::string_view why) {
+    return Failure{ErrorCode::invalid_argument,
+                   fmt::format("quantize: the output '{}' {}", options.output.string(), why)};
+  };
+  std::error_code error;
+  if (ranks > 1) return refuse("is one file, which one process writes; start a single one");
+  if (options.resume) {
+    return refuse(
+        "is one file, of which an interrupted run leaves nothing; run again without --resume");
+  }
+  if (fs::exists(fs::symlink_status(options.output, error))) {
+    return refuse("is there already; name a file that does not exist yet");
+  }
+  if (!fs::is_directory(folder_that_holds(options.output), error)) {
+    return refuse("lies in a folder that does not exist; make it first");
+  }
+  return success();
+}
+
 Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOptions& options) {
   Fingerprint fingerprint{{"tool", tool_name()}};
   auto chosen = options_of(plan, options, true);
@@ -279,7 +303,7 @@ Result<std::uint64_t> manifest_size(const ModelPlan& plan, const QuantizeModelOp
   for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
     const auto& tensors = plan.shards[shard].layout.tensors;
     contents.files.push_back(
-        {plan.model.shards[shard].name, &tensors, std::vector<TensorHash>(tensors.size())});
+        {plan.shards[shard].name, &tensors, std::vector<TensorHash>(tensors.size())});
   }
   return manifest_text(contents, tool_name()).size();
 }

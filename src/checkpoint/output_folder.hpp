@@ -35,6 +35,13 @@ Result<Fingerprint> origin_of(const ModelPlan& plan, const QuantizeModelOptions&
 /// Bytes of the manifest that the run will write: hashes are not known yet, but how long they are.
 Result<std::uint64_t> manifest_size(const ModelPlan& plan, const QuantizeModelOptions& options);
 
+/// The folder of a path that names a file in it.
+std::filesystem::path folder_that_holds(const std::filesystem::path& file);
+
+/// Of options whose output is one file and no folder: it must not be there, its folder must, and
+/// neither an interrupted run nor other processes can be gone on with.
+Status check_file_to_write(const QuantizeModelOptions& options, int ranks);
+
 /// Makes the folder with a new journal; or with options.resume opens the one that is there, handing
 /// each finished file to `visit`. Without resume a folder that holds anything is refused.
 Result<Journal> open_output_folder(const QuantizeModelOptions& options,

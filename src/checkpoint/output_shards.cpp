@@ -23,8 +23,10 @@ const OutputFile& OutputShards::file(std::size_t shard) {
   Shard& state = *shards_[shard];
   std::lock_guard lock(state.mutex);
   if (!state.file) {
-    state.file.emplace(take(OutputFile::create(folder_ / plan_.model.shards[shard].name,
-                                               plan_.shards[shard].layout.file_size)));
+    const auto create = plan_.one_file ? OutputFile::create_among_others : OutputFile::create;
+    state.file.emplace(
+        take(create(folder_ / plan_.shards[shard].name, plan_.shards[shard].layout.file_size)));
+    if (plan_.one_file) return *state.file;
     std::vector<std::uint64_t> lengths;
     for (const TensorEntry& tensor : plan_.shards[shard].layout.tensors) {
       lengths.push_back(tensor.bytes());
@@ -37,8 +39,27 @@ const OutputFile& OutputShards::file(std::size_t shard) {
 void OutputShards::write(std::size_t shard, std::uint64_t at, std::span<const std::uint8_t> bytes) {
   const OutputFile& output = file(shard);
   take(output.write_at(at, bytes));
-  hash(shard, at, bytes);
+  if (!plan_.one_file) hash(shard, at, bytes);
   if (bytes.size() >= flush_bytes) output.flush_range(at, bytes.size());
+}
+
+void OutputShards::update(std::size_t shard, std::uint64_t at, std::uint64_t length,
+                          const std::function<void(std::span<std::uint8_t>)>& change) {
+  const OutputFile& output = file(shard);
+  std::vector<std::uint8_t> bytes(length);
+  std::lock_guard lock(shards_[shard]->update_mutex);
+  take(output.read_at(at, bytes));
+  change(bytes);
+  take(output.write_at(at, bytes));
+}
+
+TileOutput OutputShards::tile_output(std::size_t shard) {
+  return {[this, shard](std::uint64_t at, std::span<const std::uint8_t> bytes) {
+            write(shard, at, bytes);
+          },
+          [this, shard](std::uint64_t at, std::uint64_t length, const auto& change) {
+            update(shard, at, length, change);
+          }};
 }
 
 void OutputShards::hash(std::size_t shard, std::uint64_t at, std::span<const std::uint8_t> bytes) {
@@ -64,11 +85,12 @@ std::filesystem::path OutputShards::commit(std::size_t shard) {
   Shard& state = *shards_[shard];
   take(state.file->commit());
   state.file.reset();
+  if (plan_.one_file) return folder_ / plan_.shards[shard].name;
   for (std::size_t i = 0; i < state.in_work->size(); ++i) {
     state.hashes.push_back(state.in_work->of(i));
   }
   state.in_work.reset();
-  return folder_ / plan_.model.shards[shard].name;
+  return folder_ / plan_.shards[shard].name;
 }
 
 }  // namespace microscale

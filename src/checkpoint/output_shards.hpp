@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,8 +26,17 @@ class OutputShards {
   void expect(std::size_t shard, std::int64_t units) { shards_[shard]->remaining += units; }
 
   /// Throws Error. Reserves the room for the whole file with the first write to it. `bytes` lie
-  /// within one tensor, or before the first; each byte of a tensor is written once, and hashed.
+  /// within one tensor, or before the first; each byte of a tensor is written once, and hashed if
+  /// the plan is of a folder, which has a manifest.
   void write(std::size_t shard, std::uint64_t at, std::span<const std::uint8_t> bytes);
+
+  /// Changes bytes where they lie, one caller at a time; only where nothing is hashed. Throws
+  /// Error.
+  void update(std::size_t shard, std::uint64_t at, std::uint64_t length,
+              const std::function<void(std::span<std::uint8_t>)>& change);
+
+  /// Both for a writer of tiles.
+  TileOutput tile_output(std::size_t shard);
 
   /// True for the last unit of the shard: the caller then calls commit().
   bool finish_unit(std::size_t shard) { return --shards_[shard]->remaining == 0; }
@@ -41,7 +51,8 @@ class OutputShards {
 
  private:
   struct Shard {
-    std::mutex mutex;  // guards the opening of the file
+    std::mutex mutex;         // guards the opening of the file
+    std::mutex update_mutex;  // one update at a time
     std::optional<OutputFile> file;
     std::unique_ptr<TensorHashes> in_work;  // while the file is open
     std::vector<TensorHash> hashes;         // afterwards

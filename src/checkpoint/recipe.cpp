@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "checkpoint/containers/container_writer.hpp"
 #include "checkpoint/tensor_name.hpp"
 
 namespace microscale {
@@ -40,13 +41,14 @@ bool can_be_included(const TensorEntry& tensor, const Verdict& verdict) {
 
 Result<Recipe> Recipe::create(WeightFormat format, const std::vector<std::string>& include,
                               const std::vector<std::string>& ignore,
-                              const std::vector<UseFormat>& use) {
+                              const std::vector<UseFormat>& use, Container container) {
   auto included = parse_patterns(include);
   if (!included) return included.failure();
   auto ignored = parse_patterns(ignore);
   if (!ignored) return ignored.failure();
   Recipe recipe;
   recipe.format_ = format;
+  recipe.container_ = container;
   recipe.include_ = std::move(included.value());
   recipe.ignore_ = std::move(ignored.value());
   for (const UseFormat& each : use) {
@@ -90,7 +92,11 @@ Decision Recipe::decide(const TensorEntry& tensor, const Verdict& verdict) const
     return decision;
   }
   if (!verdict.part) {
-    if (std::string problem = block_problem(tensor.shape[1], format_of(tensor)); !problem.empty()) {
+    std::string problem = block_problem(tensor.shape[1], format_of(tensor));
+    if (problem.empty()) {
+      problem = writer_of(container_).obstacle(format_of(tensor), tensor.shape[0], tensor.shape[1]);
+    }
+    if (!problem.empty()) {
       decision.reason = std::move(problem);
       decision.kept = Kept::block;
       return decision;
@@ -117,6 +123,20 @@ bool Recipe::ignores_by_name(const TensorEntry& tensor, std::string_view module)
     return pattern.is_literal() && (matches(pattern, tensor) || pattern.matches(module) ||
                                     pattern.matches(std::string(module) + ".weight"));
   });
+}
+
+std::optional<Recipe::UnusedPattern> Recipe::unmatched_pattern(
+    const std::vector<const TensorEntry*>& tensors) const {
+  const auto unmatched = [&](const Pattern& pattern) {
+    return std::none_of(tensors.begin(), tensors.end(),
+                        [&](const TensorEntry* tensor) { return matches(pattern, *tensor); });
+  };
+  for (const auto& [option, patterns] :
+       {std::pair("--include", &include_), std::pair("--ignore", &ignore_)}) {
+    const auto found = std::find_if(patterns->begin(), patterns->end(), unmatched);
+    if (found != patterns->end()) return UnusedPattern{option, std::string(found->text())};
+  }
+  return std::nullopt;
 }
 
 std::optional<Recipe::UnusedPattern> Recipe::unused_pattern(

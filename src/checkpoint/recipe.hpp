@@ -33,7 +33,8 @@ class Recipe {
   /// `include` and `ignore` as in QuantizeModelOptions. A failure names the pattern.
   static Result<Recipe> create(WeightFormat format, const std::vector<std::string>& include,
                                const std::vector<std::string>& ignore,
-                               const std::vector<UseFormat>& use = {});
+                               const std::vector<UseFormat>& use = {},
+                               Container container = Container::compressed_tensors);
 
   /// Patterns are held against the tensor's name and its module's. An include pattern without
   /// wildcards also overrules what is kept by default: a user who spells out "lm_head" means it.
@@ -54,6 +55,10 @@ class Recipe {
       const std::vector<const TensorEntry*>& tensors, const Classifier& classifier,
       const std::vector<const TensorEntry*>& beside = {}) const;
 
+  /// The same where no pattern has a meaning beyond the tensors: any that matches none of them.
+  std::optional<UnusedPattern> unmatched_pattern(
+      const std::vector<const TensorEntry*>& tensors) const;
+
   /// What the tensor's weight becomes, if it is quantized: by the first --use that matches.
   WeightFormat format_of(const TensorEntry& tensor) const;
 
@@ -68,6 +73,7 @@ class Recipe {
   const Use* use_of(const TensorEntry& tensor) const;
 
   WeightFormat format_ = WeightFormat::nvfp4;
+  Container container_ = Container::compressed_tensors;
   std::vector<Pattern> include_, ignore_;
   std::vector<Use> use_;
 };

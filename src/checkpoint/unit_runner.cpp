@@ -75,6 +75,7 @@ UnitRunner::UnitRunner(const ModelPlan& plan, const QuantizeModelOptions& option
       global_scales_(plan.groups.size(), 1.0f),
       costs_(plan.tensors.size()),
       kept_(plan, options, scan_) {
+  packs_ = plan.one_file;
   if (!options.importance.empty()) importance_ = take(Importance::open(options.importance, plan));
   for (const ShardPlan& shard : plan_.shards) {
     transposed_ |= !shard.slices.empty();
@@ -96,7 +97,7 @@ std::int64_t UnitRunner::worker_bytes() const {
   // quantize_into copies the weights once more.
   const std::int64_t weights = importance_ ? 2 * std::min(longest_row_, tile_elements) : 0;
   return input_bytes + tile_elements + tile_elements / smallest_block +
-         (transposed_ ? tile_scratch_bytes : 0) + (narrows_ ? 2 * copy_bytes : 0) +
+         (transposed_ || packs_ ? tile_scratch_bytes : 0) + (narrows_ ? 2 * copy_bytes : 0) +
          static_cast<std::int64_t>(plan_.adapters.size()) * merging_bytes + row_scales_ * 6 +
          weights * std::int64_t{sizeof(float)} + worker_slack_bytes;
 }
@@ -277,7 +278,7 @@ void UnitRunner::write_blocks(const Unit& unit, const CodedTile& tile, float sto
   const auto write = [&](std::uint64_t at, std::span<const std::uint8_t> bytes) {
     output_.write(unit.shard, at, bytes);
   };
-  writer.write_tile(tile, matrix.at, work.scratch, write);
+  writer.write_tile(tile, matrix.at, work.scratch, output_.tile_output(unit.shard));
   if (info(tile.format).e8m0_scale || unit.piece != 0) return;
   write(matrix.at.global_scale, std::bit_cast<std::array<std::uint8_t, 4>>(stored_global));
   if (matrix.input_amax == 0) return;
@@ -351,8 +352,7 @@ void UnitRunner::report_shard(std::size_t shard, ModelReport& report) {
     if (!cost) continue;  // an earlier matrix of the same tensor
     TensorReport& tensor = report.tensors[matrix.tensor];
     cost->finish(tensor);
-    const bool split = plan_.tensors[matrix.tensor].decision.treatment == Treatment::split;
-    if (matrix.format == WeightFormat::nvfp4 && !split) {
+    if (matrix.format == WeightFormat::nvfp4 && entry_of(matrix.tensor).shape.size() == 2) {
       tensor.global_scale = global_scales_[matrix.group];
     }
     // The axes of the report's histograms are those of its first format.

@@ -84,6 +84,7 @@ class UnitRunner {
   WeightScan scan_;
   std::optional<Importance> importance_;
   bool transposed_ = false;           // some matrix is read through Workspace::scratch
+  bool packs_ = false;                // the container's tiles are made in Workspace::scratch
   bool narrows_ = false;              // some kept weight is computed as F32 and written as BF16
   std::int64_t longest_row_ = 0;      // of all matrices
   std::int64_t row_scales_ = 0;       // of a tile with one scale for each row, at most

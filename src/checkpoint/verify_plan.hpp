@@ -24,7 +24,7 @@ Findings verify_planned(const ModelFolder& source, const std::vector<PlannedFile
 /// and scales. Throws Error where an input file cannot be read.
 Findings verify_plan(const ModelPlan& plan);
 
-/// Success, or the first error of verify_plan.
+/// Success, or the first error of verify_plan; of a plan of one file, success.
 Status check_plan(const ModelPlan& plan);
 
 }  // namespace microscale

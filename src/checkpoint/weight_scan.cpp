@@ -73,12 +73,13 @@ Status WeightScan::result() const {
                            "once it is rounded up,";
   return Failure{
       ErrorCode::bad_input,
-      fmt::format("quantize: tensor {} in '{}' {} at [{}]; a block with it cannot be "
-                  "quantized, so repair the model or leave {} out with --ignore {}",
-                  in_quotes(entry.name), plan_.model.shards[first_->shard].file.path().string(),
-                  what, fmt::join(index, ", "),
-                  together.empty() ? "the tensor" : "what it belongs to",
-                  in_quotes(together.empty() ? std::string(module_of(entry.name)) : together))};
+      fmt::format(
+          "quantize: tensor {} in '{}' {} at [{}]; a block with it cannot be "
+          "quantized, so repair the model or leave {} out with --ignore {}",
+          in_quotes(entry.name),
+          plan_.model.shards[plan_.tensors[matrix.tensor].source->shard].file.path().string(), what,
+          fmt::join(index, ", "), together.empty() ? "the tensor" : "what it belongs to",
+          in_quotes(together.empty() ? std::string(module_of(entry.name)) : together))};
 }
 
 }  // namespace microscale

@@ -79,6 +79,28 @@ TEST(QuantizeCommand, writes_the_container_that_is_asked_for) {
   EXPECT_EQ(microscale({"verify", folders.nowhere()}).code, 0);
 }
 
+TEST(QuantizeCommand, writes_one_file_where_the_outputs_name_asks_for_it) {
+  const Folders folders;
+  const std::string model = dense_model(folders), file = folders.nowhere() + ".safetensors",
+                    page = folders.nowhere() + ".html";
+  const std::vector<std::string> words{"quantize", model,   "-o",       file,
+                                       "--format", "nvfp4", "--report", page};
+  const Outcome run = microscale(words);
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.err.find("ends in .safetensors, which asks for the container comfyui"),
+            std::string::npos)
+      << run.err;
+  EXPECT_TRUE(std::filesystem::is_regular_file(file));
+  EXPECT_TRUE(std::filesystem::exists(page));
+  EXPECT_EQ(microscale({"verify", file}).code, 0);
+  const Outcome again = microscale(words);
+  EXPECT_EQ(again.code, 2);
+  EXPECT_NE(again.err.find("is there already"), std::string::npos) << again.err;
+  EXPECT_EQ(
+      microscale({"quantize", model, "-o", folders.nowhere() + ".gguf", "--format", "nvfp4"}).code,
+      2);
+}
+
 TEST(QuantizeCommand, tells_engines_to_quantize_activations) {
   const Folders folders;
   const std::string model = dense_model(folders), output = folders.nowhere();

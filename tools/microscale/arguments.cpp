@@ -110,7 +110,7 @@ std::vector<std::string> choices_of(std::string_view placeholder) {
   if (placeholder == "TOOL") return split(compat_names(), ", ");
   if (placeholder == "DTYPE") return {"bf16", "f16", "f32"};
   if (placeholder == "ORDER") return {"interleaved", "halves"};
-  if (placeholder == "CONTAINER") return {"compressed-tensors", "modelopt"};
+  if (placeholder == "CONTAINER") return split(container_names(), ", ");
   if (placeholder == "ACTIVATIONS") return {"dense", "dynamic"};
   if (placeholder == "DEVICE") return {"cpu", "cuda", "cuda:0", "cuda:all"};
   if (placeholder == "OPERATION") return {"quantize", "matmul", "attention"};

@@ -61,7 +61,9 @@ void add_quantize(CLI::App& app, Words& words) {
       add_command(app, words, "quantize", "Make a model folder smaller",
                   "microscale quantize Llama-3-8B -o Llama-3-8B-nvfp4 --format nvfp4");
   add(command, "MODEL", words.input, "PATH", "Model folder, .safetensors or GGUF file")->required();
-  add(command, "-o,--output", words.output, "DIR", "Folder to write; made if absent")->required();
+  add(command, "-o,--output", words.output, "PATH",
+      "Folder to write, made if absent; or a .gguf or .safetensors file")
+      ->required();
   add(command, "--format", words.numeric.format, "FORMAT",
       "What to quantize to: nvfp4, mxfp4 or mxfp8")
       ->required();
@@ -84,7 +86,8 @@ void add_quantize(CLI::App& app, Words& words) {
   command.add_flag("--allow-incomplete", words.allow_incomplete,
                    "Quantize what is there of a model that lacks layers, experts or partners");
   add(command, "--container", words.container, "CONTAINER",
-      "How layers are written: compressed-tensors or modelopt [compressed-tensors]");
+      "How layers are written: compressed-tensors, modelopt, gguf (from a GGUF file), comfyui or "
+      "gpt-oss [by the output's name: .gguf, .safetensors (comfyui), else compressed-tensors]");
   add(command, "--activations", words.activations, "ACTIVATIONS",
       "Inputs of the layers as engines run them: dense, or dynamic: to mxfp4 or mxfp8 too [dense]");
   add(command, "--input-scales", words.input_scales, "FILE",

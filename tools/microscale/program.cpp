@@ -129,8 +129,13 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     options.allow_incomplete = words.allow_incomplete;
     if (!words.experts.empty()) options.experts = expert_order_from(words.experts);
     if (!words.activations.empty()) options.activations = activations_from(words.activations);
-    if (!words.container.empty())
-      options.container = container_from("--container", words.container);
+    options.container = words.container.empty() ? container_for(options.output)
+                                                : container_from("--container", words.container);
+    if (words.container.empty() && options.container != Container::compressed_tensors) {
+      console.note(
+          fmt::format("note: the output's name ends in {}, which asks for the container {}",
+                      options.output.extension().string(), to_string(options.container)));
+    }
     for (const std::string& text : words.lora) options.lora.push_back(lora_from(text));
     for (const std::string& text : words.use) options.use.push_back(use_from(text));
     options.input_scales = words.input_scales;

@@ -712,10 +712,10 @@ class RepairReport:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None: ...
 
-def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
+def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
     """What quantize_model would do; reads headers only."""
 
-def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str = 'compressed-tensors', threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
+def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
     """
     Converts a Hugging Face model folder, or one .safetensors or GGUF file, to the folder `target`.
 
@@ -727,7 +727,10 @@ def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str
     quantize the inputs of mxfp4 and mxfp8 layers too. input_scales: JSON or safetensors with
     the largest magnitude of each layer's input, for nvfp4. lora: pairs of a LoRA adapter
     that peft saved and a weight, added before quantizing. use: pairs of a pattern and a format
-    (also fp8: a scale for each row) for layers that get another. container: or 'modelopt'. gpus: numbers of GPUs to quantize on, with the same bytes. resume: goes on where
+    (also fp8: a scale for each row) for layers that get another. container:
+    'compressed-tensors', 'modelopt', 'gguf', 'comfyui' or 'gpt-oss'; None: by the target's name, gguf
+    for .gguf and comfyui for .safetensors, each one file, else compressed-tensors. gpus: numbers of
+    GPUs to quantize on, with the same bytes. resume: goes on where
     an earlier run was stopped. progress(bytes_done, bytes_total, item): False stops.
     Ctrl-C raises KeyboardInterrupt, and resume=True goes on later. Raises OSError, ValueError
     for what is no model, MemoryError.

@@ -40,6 +40,15 @@ struct CodedTile {
 /// Bytes from `at` on of the output file.
 using WriteBytes = std::function<void(std::uint64_t at, std::span<const std::uint8_t> bytes)>;
 
+/// Where a tile goes. `update` hands `length` bytes from `at` on, as other tiles have left them (0
+/// at first), to `change` and writes what it makes of them; of one file that is written alone.
+struct TileOutput {
+  WriteBytes write;
+  std::function<void(std::uint64_t at, std::uint64_t length,
+                     const std::function<void(std::span<std::uint8_t>)>& change)>
+      update{};
+};
+
 class ContainerWriter {
  public:
   virtual ~ContainerWriter() = default;
@@ -50,15 +59,26 @@ class ContainerWriter {
   /// Whether loaders of the container take weights of this format.
   virtual bool holds(WeightFormat) const { return true; }
 
+  /// Why it cannot hold the weight [rows, cols] of a layer, whose rows are whole blocks; empty: it
+  /// can.
+  virtual std::string obstacle(WeightFormat, std::int64_t /*rows*/, std::int64_t /*cols*/) const {
+    return {};
+  }
+
   /// Of the weight [rows, cols] of `module`; cols is a multiple of the block.
   virtual LayerTensors layer(const LayerScheme& scheme, std::string_view module, std::int64_t rows,
                              std::int64_t cols) const = 0;
+
+  /// Of the weights [experts, rows, cols] of a container that keeps them in one tensor; they lie
+  /// one behind the other in each of these.
+  virtual LayerTensors experts(const LayerScheme& scheme, std::string_view module,
+                               std::int64_t experts, std::int64_t rows, std::int64_t cols) const;
 
   /// Puts codes and scales where loaders look for them. Every byte of both tensors is written once
   /// by the tiles of a matrix together, padding too. `scratch` may be grown to the bytes of the
   /// tile. From many threads at once. By default both lie row by row.
   virtual void write_tile(const CodedTile& tile, const LayerPlaces& places,
-                          std::vector<std::uint8_t>& scratch, const WriteBytes& write) const;
+                          std::vector<std::uint8_t>& scratch, const TileOutput& output) const;
 
   /// Whether global scales divide. They hold 1 / (decode multiplier) then, else the multiplier.
   virtual bool stores_divisors() const = 0;

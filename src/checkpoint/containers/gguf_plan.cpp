@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <unordered_set>
@@ -50,24 +51,6 @@ std::int64_t elements_of(std::span<const std::int64_t> shape) {
   std::int64_t elements = 1;
   for (const std::int64_t dimension : shape) elements *= dimension;
   return elements;
-}
-
-// The scales of a weight: one, or one for each of `experts`.
-Result<std::vector<float>> read_scales(const GgufFile& file, const GgufFile::Tensor& tensor,
-                                       std::int64_t experts) {
-  const std::int64_t count = elements_of(tensor.entry->shape);
-  if (tensor.entry->type != GgufType::f32 || (count != 1 && count != experts)) {
-    return bad(
-        fmt::format("tensor {} is a scale of type {} with {} elements, and F32 with 1 or {} "
-                    "is wanted; make the file again",
-                    in_quotes(tensor.name()), info(tensor.entry->type).name, count, experts));
-  }
-  std::vector<float> scales(static_cast<std::size_t>(count));
-  const std::span<std::uint8_t> bytes{reinterpret_cast<std::uint8_t*>(scales.data()),
-                                      scales.size() * sizeof(float)};
-  if (Status read = read_gguf(file, tensor, 0, bytes); !read) return read.failure();
-  scales.resize(static_cast<std::size_t>(experts), scales.front());
-  return scales;
 }
 
 // One source, or one for each expert.
@@ -162,17 +145,22 @@ class Planner {
       if (name.key) source.head_rows = entry.shape[0] / kv_heads_;
     }
     const std::int64_t experts = name.experts ? entry.shape[0] : 1;
-    std::vector<float> scales(static_cast<std::size_t>(experts), 1.0f);
+    std::vector<float> scales{1.0f};
     if (const auto found = companions_.scales.find(entry.name); found != companions_.scales.end()) {
-      auto read = read_scales(file_, *found->second, experts);
+      auto read = read_gguf_scales(file_, *found->second, gguf_matrices(entry.shape));
       if (!read) return read.failure();
       scales = std::move(read.value());
     }
     if (!name.experts) {
-      source.scale = scales.front();
+      if (scales.size() == 1) {
+        source.scale = scales.front();
+      } else {
+        source.scales = std::move(scales);
+      }
       plan_.sources.push_back(std::move(source));
       return success();
     }
+    if (scales.size() == 1) scales.resize(static_cast<std::size_t>(experts), scales.front());
     source.shape.erase(source.shape.begin());
     source.bytes = experts ? entry.bytes() / static_cast<std::uint64_t>(experts) : 0;
     for (std::int64_t expert = 0; expert < experts; ++expert) {
@@ -205,12 +193,35 @@ class Planner {
 
 }  // namespace
 
+std::int64_t gguf_matrices(std::span<const std::int64_t> shape) {
+  return shape.size() == 3 ? shape[0] : 1;
+}
+
 bool GgufSource::as_stored() const {
-  const bool plain = head_rows == 0 && !plus_one && scale == 1.0f;
+  const bool plain = head_rows == 0 && !plus_one && scale == 1.0f && scales.empty();
   return plain && info(type).block == 1;
 }
 
 Result<GgufPlan> plan_gguf(const GgufFile& file) { return Planner(file).plan(); }
+
+Result<std::vector<float>> read_gguf_scales(const GgufFile& file, const GgufFile::Tensor& tensor,
+                                            std::int64_t experts) {
+  const std::int64_t count = elements_of(tensor.entry->shape);
+  if (tensor.entry->type != GgufType::f32 || (count != 1 && count != experts)) {
+    return bad(
+        fmt::format("tensor {} is a scale of type {} with {} elements, and F32 with 1 or {} "
+                    "is wanted; make the file again",
+                    in_quotes(tensor.name()), info(tensor.entry->type).name, count, experts));
+  }
+  std::vector<float> scales(static_cast<std::size_t>(count));
+  const std::span<std::uint8_t> bytes{reinterpret_cast<std::uint8_t*>(scales.data()),
+                                      scales.size() * sizeof(float)};
+  if (Status read = read_gguf(file, tensor, 0, bytes); !read) return read.failure();
+  const bool equal =
+      std::adjacent_find(scales.begin(), scales.end(), std::not_equal_to<>()) == scales.end();
+  if (equal && !scales.empty()) scales.resize(1);
+  return scales;
+}
 
 std::optional<double> gguf_model_number(const GgufFile& file, const std::string& key) {
   const GgufValue* architecture = file.value("general.architecture");

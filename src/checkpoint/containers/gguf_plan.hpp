@@ -21,9 +21,10 @@ struct GgufSource {
   std::size_t part = 0;     // of the file
   std::uint64_t begin = 0;  // bytes from the start of that part; whole rows from there on
   std::uint64_t bytes = 0;
-  std::int64_t head_rows = 0;  // rows of a head in rotary order, to be sorted back; 0: none are
-  bool plus_one = false;       // 1 was added to every value
-  float scale = 1.0f;          // NVFP4: what every value is multiplied by
+  std::int64_t head_rows = 0;   // rows of a head in rotary order, to be sorted back; 0: none are
+  bool plus_one = false;        // 1 was added to every value
+  float scale = 1.0f;           // NVFP4: what every value is multiplied by
+  std::vector<float> scales{};  // the same for each matrix of [experts, rows, cols]; empty: `scale`
 
   /// Whether the bytes of the file are those of the dense tensor.
   bool as_stored() const;
@@ -36,8 +37,16 @@ struct GgufPlan {
   std::vector<std::string> notices;  // one sentence each
 };
 
+/// Of a shape [experts, rows, cols] the experts, of any other 1.
+std::int64_t gguf_matrices(std::span<const std::int64_t> shape);
+
 /// Reads nothing but scales. Fails where scales contradict tensors.
 Result<GgufPlan> plan_gguf(const GgufFile& file);
+
+/// The scales of a weight from its tensor "*.scale": one, or `experts` numbers that are not all
+/// equal.
+Result<std::vector<float>> read_gguf_scales(const GgufFile& file, const GgufFile::Tensor& tensor,
+                                            std::int64_t experts);
 
 /// A number of the model's metadata ("attention.head_count" of "llama.attention.head_count").
 std::optional<double> gguf_model_number(const GgufFile& file, const std::string& key);

@@ -72,6 +72,13 @@ Status read_gguf_values(const InputFile& file, const GgufSource& source, std::in
   if (source.scale != 1.0f) {
     for (float& value : out) value *= source.scale;
   }
+  if (!source.scales.empty()) {
+    const std::int64_t matrix = source.shape[1] * source.shape[2];
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::int64_t element = first + static_cast<std::int64_t>(i);
+      out[i] *= source.scales[static_cast<std::size_t>(element / matrix)];
+    }
+  }
   return read;
 }
 

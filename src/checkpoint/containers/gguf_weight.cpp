@@ -14,10 +14,24 @@ namespace {
 
 constexpr std::int64_t chunk = 8192;  // elements
 
+WeightFacts facts_of(const GgufSource& source, const ModelTensor& codes) {
+  WeightFacts facts;
+  facts.name = source.name;
+  facts.shape = source.shape;
+  facts.type = gguf_value_type(source);
+  facts.description = fmt::format("GGUF {}", info(source.type).name);
+  facts.parts = {&codes};
+  return facts;
+}
+
+}  // namespace
+
 // BF16 holds every product of an E2M1 code with a scale of 8 bits.
-StoredType value_type(const GgufSource& source) {
-  if (source.plus_one || source.scale != 1.0f) return StoredType::f32;
+StoredType gguf_value_type(const GgufSource& source) {
+  if (source.plus_one || source.scale != 1.0f || !source.scales.empty()) return StoredType::f32;
   switch (source.type) {
+    case GgufType::f16:
+      return source.as_stored() ? StoredType::f16 : StoredType::f32;
     case GgufType::bf16:
     case GgufType::mxfp4:
     case GgufType::nvfp4:
@@ -26,18 +40,6 @@ StoredType value_type(const GgufSource& source) {
       return StoredType::f32;
   }
 }
-
-WeightFacts facts_of(const GgufSource& source, const ModelTensor& codes) {
-  WeightFacts facts;
-  facts.name = source.name;
-  facts.shape = source.shape;
-  facts.type = value_type(source);
-  facts.description = fmt::format("GGUF {}", info(source.type).name);
-  facts.parts = {&codes};
-  return facts;
-}
-
-}  // namespace
 
 GgufWeight::GgufWeight(GgufSource source, const ModelTensor& codes, const InputFile& file)
     : StoredWeight(facts_of(source, codes)), source_(std::move(source)), file_(&file) {}

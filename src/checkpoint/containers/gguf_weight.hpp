@@ -8,6 +8,10 @@
 
 namespace microscale {
 
+/// What its values are read as: the type of the file where that holds them as they are, else BF16
+/// or F32, whichever holds them all.
+StoredType gguf_value_type(const GgufSource& source);
+
 class GgufWeight final : public StoredWeight {
  public:
   /// `source` has a decoder; `codes` is its tensor in a model made of the file (gguf_model.hpp).

@@ -112,6 +112,22 @@ TEST_F(GgufPlanTest, scales_of_tensors_belong_to_their_weights) {
   EXPECT_NE(result.value().notices[0].find("1 scales of quantized activations"), std::string::npos);
 }
 
+TEST_F(GgufPlanTest, experts_of_a_bare_file_keep_a_scale_each) {
+  GgufBuilder builder;
+  const std::string blocks(2 * 36, 1);
+  builder.tensor("blk.0.ffn_up_exps.weight", GgufType::nvfp4, {64, 1, 2}, blocks);
+  builder.tensor("blk.0.ffn_up_exps.scale", GgufType::f32, {2}, float_bytes({0.5f, 2}));
+  builder.tensor("blk.1.ffn_up_exps.weight", GgufType::nvfp4, {64, 1, 2}, blocks);
+  builder.tensor("blk.1.ffn_up_exps.scale", GgufType::f32, {2}, float_bytes({4, 4}));
+  const auto result = plan(builder);
+  ASSERT_TRUE(succeeds(result));
+  ASSERT_EQ(result.value().sources.size(), 2u);
+  EXPECT_EQ(result.value().sources[0].scales, (std::vector{0.5f, 2.0f}));
+  EXPECT_FALSE(result.value().sources[0].as_stored());
+  EXPECT_EQ(result.value().sources[1].scale, 4.0f);
+  EXPECT_TRUE(result.value().sources[1].scales.empty());
+}
+
 TEST_F(GgufPlanTest, contradictions_are_refused) {
   const std::string block(36, '\x22');
   GgufBuilder scales = small_metadata("llama");

@@ -86,6 +86,14 @@ TEST_F(GgufValues, one_is_taken_off_and_scales_are_applied) {
   EXPECT_EQ(read(1, 2), (std::vector<float>{1.5f * 0.1f, -2 * 0.1f}));
 }
 
+TEST_F(GgufValues, every_matrix_may_have_a_scale_of_its_own) {
+  write(float_bytes({1, 2, 3, 4, 5, 6}));
+  source_.shape = {3, 1, 2};
+  source_.scales = {1, 10, 100};
+  EXPECT_EQ(read(0, 6), (std::vector<float>{1, 2, 30, 40, 500, 600}));
+  EXPECT_EQ(read(3, 2), (std::vector<float>{40, 500}));
+}
+
 TEST_F(GgufValues, a_file_that_has_become_shorter_is_a_failure) {
   write(float_bytes({1}));
   const InputFile file = take(InputFile::open(folder_ / "x"));
