@@ -53,7 +53,11 @@ WrittenMatrix find(const DenseView& view, const ModelPlan& plan, const Quantized
 std::uint64_t hash_of_output(const ModelPlan& plan, const std::filesystem::path& output,
                              const std::vector<TileBuffers>& buffers,
                              const std::function<void(std::string_view module)>& read) {
-  QuantizedFolder folder = take(open_quantized_folder(output));
+  // A folder that is not finished does not say that a lone file of any name is its model.
+  const bool lone = plan.index_text.empty() && plan.model.shards.size() == 1 &&
+                    std::filesystem::is_directory(output);
+  QuantizedFolder folder =
+      take(open_quantized_folder(lone ? output / plan.model.shards.front().name : output));
   const DenseView view = dense_view_of(folder);
   std::vector<WrittenMatrix> matrices;
   std::int64_t tiles = 0;

@@ -112,10 +112,11 @@ TEST(ConvertModel, reads_comfyui_nibbles_tiles_and_paddings) {
   TemporaryFolder place;
   const CodedModel coded = testing::comfyui_model();
   coded.model.write(place / "comfy");
+  std::filesystem::rename(place / "comfy" / "model.safetensors", place / "flux.safetensors");
   for (const Container container : {Container::compressed_tensors, Container::modelopt}) {
     const auto out = place / std::string(to_string(container));
     const ConvertedModel converted =
-        convert_model(options_of(place / "comfy" / "model.safetensors", out, container));
+        convert_model(options_of(place / "flux.safetensors", out, container));
     EXPECT_EQ(converted.weights, 3);
     EXPECT_TRUE(converted.same_values());
     for (const auto& [name, values] : coded.values) {
