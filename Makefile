@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build help demo wheel test test-python levels test-ranks check-deep sanitizers test-clients fuzz bench format clean distclean install
+.PHONY: build help demo wheel test test-python levels test-ranks check-deep sanitizers test-clients test-engines fuzz bench format clean distclean install
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -49,6 +49,9 @@ check-deep: ## the long checks: whole suite under the sanitizers, second compile
 
 test-ranks: ## quantize under mpirun (installs Open MPI)
 	@scripts/bootstrap build mpi && scripts/test_ranks
+
+test-engines: build ## llama.cpp and vLLM for the CPU run our files (compiles llama.cpp; ARGUMENTS="--text FILE")
+	@scripts/test_engines/run.sh $(ARGUMENTS)
 
 test-clients: build ## real readers of our files, and microscale.torch (installs torch: 2 to 6 GB)
 	@scripts/test_clients/run.sh
