@@ -331,6 +331,8 @@ Result<QuantizeModelOptions> options_for(const ConvertModelOptions& options) {
                                      [](auto& a, auto& b) { return a.second < b.second; });
   wanted.format = *blocks_of(most->first);
   read_activations(folder.value().model, view, wanted);
+  // ComfyUI decides by itself what it does with inputs.
+  if (options.container == Container::comfyui) wanted.activations = Activations::dense;
   return wanted;
 }
 

@@ -69,7 +69,7 @@ Cache cache_of(const ModelFolder& model) {
 Status keep_kv_cache_scheme(ModelPlan& plan, Container container) {
   const Cache cache = cache_of(plan.model);
   const bool modelopt = container == Container::modelopt;
-  if (cache.scheme.is_null() && cache.algorithm.empty()) return success();
+  if ((cache.scheme.is_null() && cache.algorithm.empty()) || plan.one_file) return success();
   if (modelopt ? cache.algorithm.empty() : cache.scheme.is_null()) {
     plan.summary.notices.push_back(fmt::format(
         "{} has no words for the key-value cache of the input{}; its scales go along, "

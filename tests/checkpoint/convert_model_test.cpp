@@ -128,6 +128,50 @@ TEST(ConvertModel, reads_comfyui_nibbles_tiles_and_paddings) {
   }
 }
 
+TEST(ConvertModel, comfyui_and_back_is_the_same_bytes_but_for_rows_that_it_pads) {
+  TemporaryFolder place;
+  SmallModel model;
+  const std::string block = "model.diffusion_model.blocks.0.";
+  model.add_quantized(block + "attn.qkv", Format::nvfp4, 320, 256, testing::gaussian(320 * 256, 1));
+  model.add_quantized(block + "mlp.up", Format::mxfp8_e4m3, 160, 256,
+                      testing::gaussian(160 * 256, 2));
+  model.add_quantized(block + "mlp.odd", Format::nvfp4, 100, 256, testing::gaussian(100 * 256, 3));
+  model.add_floats("model.diffusion_model.img_in.weight", {64, 64}, testing::gaussian(4096, 4));
+  // What engines do with inputs, and with a cache, ComfyUI is not told.
+  model.config = R"({"quantization_config": {"quant_method": "compressed-tensors",
+      "format": "mxfp8-quantized", "ignore": [],
+      "kv_cache_scheme": {"num_bits": 8, "type": "float", "strategy": "tensor", "dynamic": false,
+                          "symmetric": true},
+      "config_groups": {"group_0": {"targets": ["Linear"],
+        "weights": {"num_bits": 8, "type": "float", "strategy": "group", "group_size": 32,
+                    "symmetric": true, "dynamic": false, "scale_dtype": "torch.uint8"},
+        "input_activations": {"num_bits": 8, "type": "float", "strategy": "group",
+                              "group_size": 32, "symmetric": true, "dynamic": true,
+                              "scale_dtype": "torch.uint8"}}}}})";
+  model.write(place / "ct");
+  const auto file = place / "out.safetensors";
+  const ConvertedModel there = convert_model(options_of(place / "ct", file, Container::comfyui));
+  EXPECT_EQ(there.weights, 2);
+  EXPECT_TRUE(there.same_values());
+  for (const char* name : {"attn.qkv.weight", "mlp.up.weight"}) {
+    EXPECT_EQ(values_in(file, block + name), values_in(place / "ct", block + name)) << name;
+  }
+  const ConvertedModel back =
+      convert_model(options_of(file, place / "back", Container::compressed_tensors));
+  EXPECT_EQ(back.hash_after, there.hash_before);
+  auto found = testing::read_tensors(place / "back"), wanted = testing::read_tensors(place / "ct");
+  EXPECT_EQ(found.at(block + "mlp.odd.weight").type, StoredType::bf16);
+  const auto is_odd = [](const auto& entry) {
+    return entry.first.find("odd") != std::string::npos;
+  };
+  std::erase_if(found, is_odd);
+  std::erase_if(wanted, is_odd);
+  EXPECT_EQ(found, wanted);
+  expect_error(ErrorCode::unsupported, "is written by quantize only", [&] {
+    convert_model(options_of(place / "ct", place / "out.gguf", Container::gguf));
+  });
+}
+
 TEST(ConvertModel, what_has_no_blocks_is_said_and_refused_where_it_would_be_rounded) {
   TemporaryFolder place;
   testing::comfyui_model().model.write(place / "comfy");
