@@ -5,7 +5,6 @@ usage: check_llama_cpp.py MICROSCALE MODEL.gguf WORK --text FILE [--windows N]
 """
 import argparse
 import ctypes
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -93,15 +92,11 @@ def main():
             print(f"  microscale {form}: NOT RUN: this llama.cpp has no type {form.upper()}")
             continue
         path = given.work / f"microscale-{form}.gguf"
-        if path.is_dir():
-            shutil.rmtree(path)
         path.unlink(missing_ok=True)
         done = subprocess.run([given.microscale, "quantize", given.model, "-o", path, "--format", form],
                               capture_output=True, text=True)
         if done.returncode:
             problems.append(f"microscale {form}: exit code {done.returncode}: {done.stderr.strip()}")
-        elif path.is_dir():
-            print(f"  microscale {form}: NOT RUN: this microscale makes folders of GGUF files, no GGUF files")
         else:
             rows.append((f"microscale {form}", path, bound))
     for name, ftype, pure in THEIRS:
