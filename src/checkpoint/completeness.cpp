@@ -198,8 +198,9 @@ class GapFinder {
       for (const auto& [number, modules] : layers) present.insert(number);
       const bool main = is_main_stack(stack) || names_language_model(stack);
       std::int64_t begin = *present.begin(), end = *present.rbegin() + 1;
-      const bool counted = main && model_.whole_folder && facts_.layers && *facts_.layers > 0 &&
-                           *facts_.layers <= largest_number && !facts_.uneven_layers;
+      const bool counted = main && (model_.whole_folder || model_.is_gguf) && facts_.layers &&
+                           *facts_.layers > 0 && *facts_.layers <= largest_number &&
+                           !facts_.uneven_layers;
       if (counted) begin = 0, end = std::max(end, *facts_.layers);
       if (facts_.uneven_layers || end > largest_number) continue;
       const auto missing = missing_of(present, begin, end);

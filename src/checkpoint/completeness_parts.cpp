@@ -88,7 +88,10 @@ class PartFinder {
   static Classifier classifier_of(const ModelFolder& model, const ModelFacts& facts) {
     std::vector<const TensorEntry*> entries;
     for (const ModelTensor& tensor : model.tensors) entries.push_back(tensor.entry);
-    return {entries, facts};
+    // A norm is one in layers that config.json does not count, too.
+    ModelFacts uncounted = facts;
+    uncounted.layers.reset();
+    return {entries, std::move(uncounted)};
   }
 
   void add(const char* rule, const std::string& name, std::string message, bool certain = true) {

@@ -120,6 +120,27 @@ void read_tensor(const Json& json, TensorReport& tensor) {
   }
 }
 
+// Where one huge element sets the scale of a whole tensor, the error as a share of all squares is
+// small, and yet the others are gone. Of ordinary weights about a tenth becomes 0.
+std::vector<std::string> lost_to_zero(const ModelReport& report) {
+  constexpr double most = 0.5;
+  constexpr std::size_t listed = 10;
+  std::vector<std::string> sentences;
+  for (const TensorReport& tensor : report.tensors) {
+    if (!tensor.measured() || tensor.error.flushed_share() < most) continue;
+    if (sentences.size() == listed) {
+      sentences.push_back("more tensors lost most of their values; see the column \"to zero\"");
+      break;
+    }
+    sentences.push_back(fmt::format(
+        "{:.3g} % of the values of {} became 0, as others in it are so much larger; look at its "
+        "values with inspect, or keep it with --ignore {}",
+        100 * tensor.error.flushed_share(), in_quotes(tensor.name),
+        in_quotes(module_of(tensor.name))));
+  }
+  return sentences;
+}
+
 }  // namespace
 
 std::string tool_name() { return fmt::format("microscale {}", version()); }
@@ -132,8 +153,8 @@ ModelReport start_report(const ModelPlan& plan, const QuantizeModelOptions& opti
     report.format += (report.format.empty() ? "" : " and ") + std::string(to_string(format));
   }
   report.options = options_in_words(options);
-  if (plan.view.computed()) {
-    report.options += ", from weights quantized already: " + codings_in_words(plan.view);
+  if (const std::string codings = codings_in_words(plan.view); !codings.empty()) {
+    report.options += ", from weights quantized already: " + codings;
   }
   report.tool = tool_name();
   report.bytes_before = static_cast<std::uint64_t>(plan.summary.bytes_before);
@@ -223,6 +244,7 @@ std::vector<std::string> unusual_errors(const ModelReport& report) {
         in_quotes(worst[i]->name), 100 * worst[i]->error.relative_mse(), worst[i]->treatment,
         100 * usual(*worst[i]), in_quotes(module_of(worst[i]->name))));
   }
+  for (std::string& sentence : lost_to_zero(report)) sentences.push_back(std::move(sentence));
   if (worst.size() > most) {
     sentences.push_back(fmt::format("{} more tensors lost more than usual", worst.size() - most));
   }

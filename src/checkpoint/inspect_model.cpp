@@ -1,7 +1,11 @@
 #include "checkpoint/inspect_model.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "checkpoint/completeness.hpp"
 #include "formats/e8m0.hpp"
@@ -11,6 +15,15 @@ namespace microscale {
 namespace {
 
 constexpr std::size_t shown_values = 32;
+
+// What the bytes of a tensor stand for whose type is known, but not its values; null for others.
+const GgufSource* undecoded_source(const QuantizedFolder& folder, const std::string& name) {
+  const auto& sources = folder.model.gguf_sources;
+  const auto found = std::find_if(sources.begin(), sources.end(), [&](const GgufSource& source) {
+    return !info(source.type).has_decoder && source.name == name;
+  });
+  return found == sources.end() ? nullptr : &*found;
+}
 
 TensorSummary summarize(const QuantizedFolder& folder, const LogicalTensor& tensor) {
   TensorSummary summary;
@@ -24,6 +37,13 @@ TensorSummary summarize(const QuantizedFolder& folder, const LogicalTensor& tens
   summary.quantized = tensor.coded();
   const auto coding = tensor.blocks();
   if (coding && !info(coding->format).e8m0_scale) summary.global_scale = coding->multiplier;
+  if (const GgufSource* source = tensor.stored ? undecoded_source(folder, tensor.name) : nullptr) {
+    summary.format = fmt::format("GGUF {}", info(source->type).name);
+    summary.shape = source->shape;
+    summary.elements = std::accumulate(source->shape.begin(), source->shape.end(), std::int64_t{1},
+                                       std::multiplies<>());
+    summary.quantized = true;
+  }
   return summary;
 }
 

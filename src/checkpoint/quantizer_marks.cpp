@@ -147,8 +147,16 @@ bool is_large_in_a_layer(const TensorEntry& tensor) {
          });
 }
 
+// Integers in a row that are called a weight: blocks of codes whose shape was lost.
+bool is_flat_weight(const TensorEntry& tensor) {
+  constexpr std::int64_t smallest = 32;
+  return tensor.shape.size() == 1 && tensor.shape[0] >= smallest && is_code_type(tensor.type) &&
+         !is_f8(tensor.type) && leaf_of(tensor.name) == "weight";
+}
+
 // A matrix of codes by itself: called a weight, or one of the experts' tensors.
 std::optional<QuantizerMark> by_type(const TensorEntry& tensor) {
+  if (is_flat_weight(tensor)) return QuantizerMark{packed, std::string(module_of(tensor.name))};
   if (!matrix(tensor) || !is_code_type(tensor.type)) return std::nullopt;
   constexpr std::array<std::string_view, 1> experts{"experts"};
   const std::string_view leaf = leaf_of(tensor.name);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "checkpoint/coded_input.hpp"
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/kept_codes.hpp"
@@ -191,7 +193,7 @@ Status settle_all_experts(Treatments& treatments, const ModelFacts& facts, const
 std::map<std::string, Members> groups_of(Treatments& treatments) {
   std::map<std::string, Members> groups;
   for (TensorTreatment& treatment : treatments) {
-    if (!treatment.decision.linear) continue;
+    if (!treatment.entry->name.ends_with(".weight")) continue;
     if (auto group = fused_group_of(module_of(treatment.entry->name))) {
       groups[*group].push_back(&treatment);
     }
@@ -235,26 +237,29 @@ Status settle_expert_layers(Treatments& treatments) {
 }
 
 // Parts of quantized weights that do not fit together.
-Failure not_whole(const ModelFolder& model, const Findings& unusable) {
+Failure not_whole(const ModelFolder& model, const Findings& unusable, const Finding& first) {
+  const std::size_t others = unusable.size() - 1;
   const std::string more =
-      unusable.size() > 1 ? fmt::format(" (and {} more problems; run verify)", unusable.size() - 1)
-                          : "";
-  return {ErrorCode::bad_input, fmt::format("quantize: '{}': {}{}", model.opened.string(),
-                                            unusable.front().message, more)};
+      others > 0 ? fmt::format(" (and {} more problems; run verify)", others) : "";
+  return {ErrorCode::bad_input,
+          fmt::format("quantize: '{}': {}{}", model.opened.string(), first.message, more)};
 }
 
 // Weights that cannot be decoded, unless --ignore names each of them.
 Status refuse_quantized(const ModelFolder& model, const DenseView& view, Treatments& treatments,
                         const Recipe& recipe) {
+  std::set<std::string_view> ignored;  // tensors and their modules
   for (TensorTreatment& treatment : treatments) {
     const Verdict& verdict = treatment.verdict;
     if (verdict.kind != TensorKind::quantized) continue;
-    if (recipe.ignores_by_name(*treatment.entry, verdict.module)) {
+    // Bytes of GGUF's blocks are of no use in another file, whatever the option says.
+    if (!model.is_gguf && recipe.ignores_by_name(*treatment.entry, verdict.module)) {
       treatment.decision = {Treatment::copy, verdict.reason + ", and named by --ignore",
-                            treatment.entry->shape.size() >= 2, true, Kept::ignored};
+                            !treatment.entry->shape.empty(), true, Kept::ignored};
+      ignored.insert({treatment.entry->name, verdict.module});
       continue;
     }
-    if (!view.unusable.empty()) return not_whole(model, view.unusable);
+    if (!view.unusable.empty()) return not_whole(model, view.unusable, view.unusable.front());
     return Failure{
         ErrorCode::bad_input,
         fmt::format("quantize: the weights of '{}' are quantized already: {} ({} {}) shows {}; "
@@ -263,6 +268,10 @@ Status refuse_quantized(const ModelFolder& model, const DenseView& view, Treatme
                     to_string(treatment.entry->type), shape_of(*treatment.entry),
                     to_string(*verdict.tool), way_to_dense(*verdict.tool),
                     in_quotes(verdict.module))};
+  }
+  // What stands for a weight need not look like one.
+  for (const Finding& finding : view.unusable) {
+    if (!ignored.contains(finding.tensor)) return not_whole(model, view.unusable, finding);
   }
   return success();
 }
@@ -308,41 +317,13 @@ Status check_use(const Treatments& treatments, const Recipe& recipe) {
                              in_quotes(*idle))};
 }
 
-// What says beside the tensors that the weights are quantized.
-std::optional<std::string> quantized_by_files(const ModelFolder& model, const ModelFacts& facts) {
-  if (facts.quantized_by) return in_quotes(*facts.quantized_by) + " in config.json";
-  for (const std::filesystem::path& file : model.other_files) {
-    if (file == "hf_quant_config.json") return "'hf_quant_config.json' is there";
-  }
-  for (const ModelShard& shard : model.shards) {
-    for (const auto& [key, value] : shard.header.metadata) {
-      if (key == "_quantization_metadata")
-        return fmt::format("ComfyUI's metadata in '{}'", shard.name);
-    }
-  }
-  return std::nullopt;
-}
-
-// The tool whose marks the tensors show first.
-QuantizingTool tool_of(const ModelFolder& model, const Classifier& classifier) {
-  for (const ModelTensor& tensor : model.tensors) {
-    if (const auto tool = classifier.judge(*tensor.entry).tool) return *tool;
-  }
-  return QuantizingTool::packed;
-}
-
 }  // namespace
 
 Result<Treatments> decide_treatments(const ModelFolder& model, const DenseView& view,
                                      const Classifier& classifier, const Recipe& recipe,
                                      std::optional<ExpertOrder> experts,
                                      const QuantizeModelOptions* keeping) {
-  const auto by = view.computed() ? std::nullopt : quantized_by_files(model, classifier.facts());
-  if (by) {
-    return Failure{ErrorCode::bad_input, fmt::format("quantize: '{}' is quantized already ({}); {}",
-                                                     model.opened.string(), *by,
-                                                     way_to_dense(tool_of(model, classifier)))};
-  }
+  if (Status dense = refuse_described(model, view, classifier); !dense) return dense.failure();
   const std::vector<const TensorEntry*> entries = view.entries();
   Treatments treatments;
   for (const DenseTensor& tensor : view.tensors) {

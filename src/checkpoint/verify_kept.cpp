@@ -4,14 +4,18 @@
 // quantized.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "checkpoint/classifier.hpp"
 #include "checkpoint/config_json.hpp"
+#include "checkpoint/containers/containers.hpp"
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/module_match.hpp"
+#include "checkpoint/tensor_name.hpp"
 #include "checkpoint/verify_model.hpp"
 
 namespace microscale {
@@ -29,14 +33,17 @@ bool ties_embeddings(const ModelFolder& model) {
 
 class KeptCheck {
  public:
-  KeptCheck(const QuantizedFolder& folder, Findings& findings)
+  /// `config`: null where how the model is quantized is not known, or it is dense.
+  KeptCheck(const QuantizedFolder& folder, const QuantizationConfig* config, Findings& findings)
       : folder_(folder),
         findings_(findings),
         classifier_(take(classify_model(folder.model))),
-        tied_(ties_embeddings(folder.model)) {}
+        tied_(ties_embeddings(folder.model)) {
+    if (config) ignore_.emplace(config->ignore, config->is_modelopt());
+  }
 
-  /// `described`: how the model is quantized is known, or it is dense.
-  void run(bool described) {
+  void run() {
+    const bool described = ignore_.has_value();
     if (folder_.model.is_gguf) return;  // llama.cpp quantizes embeddings too
     for (const QuantizedModule& module : folder_.modules) {
       check(module.name, *module.codes, {module.rows, module.cols});
@@ -48,7 +55,9 @@ class KeptCheck {
     // What belongs to a method that is not read here is not known.
     if (!described && classifier_.facts().quantized_by) return;
     for (const LogicalTensor& tensor : folder_.tensors) {
-      if (tensor.stored) check_leftover(*tensor.stored);
+      if (!tensor.stored) continue;
+      check_leftover(*tensor.stored);
+      if (described) check_lone_codes(*tensor.stored);
     }
   }
 
@@ -93,6 +102,24 @@ class KeptCheck {
            "`repair` takes it out");
   }
 
+  // Codes that are a part of no quantized weight, under the name of a weight.
+  void check_lone_codes(const ModelTensor& tensor) {
+    const TensorEntry& entry = *tensor.entry;
+    const Verdict verdict = classifier_.judge(entry);
+    const bool told =
+        std::any_of(folder_.unusable.begin(), folder_.unusable.end(), [&](const Finding& finding) {
+          return finding.tensor == entry.name || finding.tensor == verdict.module;
+        });
+    if (verdict.kind != TensorKind::quantized || leaf_of(entry.name) != "weight" || told ||
+        foreign_.contains(verdict.module) || (ignore_ && ignore_->names(verdict.module))) {
+      return;
+    }
+    report(Severity::error, "unknown-format", entry.name, tensor,
+           fmt::format("it is {}, which no loader takes for a weight ({}), and no scales belong to "
+                       "it; convert the model again",
+                       described(entry), to_string(*verdict.tool)));
+  }
+
   void report(Severity severity, std::string_view rule, const std::string& module,
               const ModelTensor& codes, const std::string& text) {
     findings_.push_back(make_finding(severity, rule, folder_.file_of(codes), module, text));
@@ -102,7 +129,8 @@ class KeptCheck {
   Findings& findings_;
   Classifier classifier_;
   bool tied_;
-  std::set<std::string> foreign_;  // modules, which may have scales of their inputs
+  std::optional<ModuleList> ignore_;  // of config.json
+  std::set<std::string> foreign_;     // modules, which may have scales of their inputs
 };
 
 // An engine asks its ignore list for the fused name as well, and then builds the layer dense.
@@ -128,7 +156,7 @@ void check_fused_names(const QuantizedFolder& folder, const QuantizationConfig& 
 
 void verify_kept(const QuantizedFolder& folder, const QuantizationConfig* config,
                  Findings& findings) {
-  KeptCheck(folder, findings).run(config != nullptr);
+  KeptCheck(folder, config, findings).run();
   if (config) check_fused_names(folder, *config, findings);
 }
 

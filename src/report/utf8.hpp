@@ -30,6 +30,15 @@ constexpr CodePoint decode_utf8(std::string_view text, std::size_t at) {
   return {value, bytes, true};
 }
 
+constexpr bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint point = decode_utf8(text, at);
+    if (!point.valid) return false;
+    at += point.bytes;
+  }
+  return true;
+}
+
 /// Characters that change the text around them or hide: controls, bidirectional overrides,
 /// invisibles.
 constexpr bool is_control(char32_t c) {

@@ -247,6 +247,12 @@ TEST(Completeness, layers_of_another_kind_may_have_other_norms) {
   EXPECT_EQ(gaps_of(model), Texts()) << "neither a norm nor a bias";
 }
 
+TEST(Completeness, norms_of_layers_that_config_does_not_count_are_there) {
+  TestModel model = language_model(3);
+  model.config = R"({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 2})";
+  EXPECT_EQ(gaps_of(model), Texts());
+}
+
 TEST(Completeness, embedding_head_and_final_norm_are_missed) {
   TestModel model = language_model(2);
   remove(model, "embed_tokens");

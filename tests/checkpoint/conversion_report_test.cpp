@@ -92,5 +92,22 @@ TEST(ConversionReport, tells_of_errors_far_above_the_usual) {
   EXPECT_EQ(unusual_errors(report).size(), 3u);
 }
 
+// One huge element makes the error of all others a small share.
+TEST(ConversionReport, tells_of_tensors_most_of_whose_values_became_zero) {
+  ModelReport report;
+  for (const auto& [name, flushed] : {std::pair("a.weight", 99u), std::pair("b.weight", 10u)}) {
+    TensorReport& tensor = report.tensors.emplace_back();
+    tensor.name = name;
+    tensor.treatment = "nvfp4";
+    tensor.error.elements = 100;
+    tensor.error.flushed = flushed;
+    tensor.error.squared_error = 1e-9;
+    tensor.error.squared_original = 1;
+  }
+  const auto sentences = unusual_errors(report);
+  ASSERT_EQ(sentences.size(), 1u);
+  EXPECT_EQ(sentences[0].find("99 % of the values of 'a.weight' became 0"), 0u) << sentences[0];
+}
+
 }  // namespace
 }  // namespace microscale

@@ -95,7 +95,19 @@ TEST(QuantizerMarks, dense_tensors_show_none) {
   EXPECT_FALSE(mark_of("h.0.attn.bias", {{"h.0.attn.bias", StoredType::u8}}, {1, 1, 64, 64}));
   EXPECT_FALSE(mark_of("position_ids", {{"position_ids", StoredType::i64}}));
   EXPECT_FALSE(mark_of("gate.tid2eid", {{"gate.tid2eid", StoredType::i32}}));
-  EXPECT_FALSE(mark_of("p.weight", {{"p.weight", StoredType::u8}}, {64})) << "a vector";
+  EXPECT_FALSE(mark_of("p.weight", {{"p.weight", StoredType::u8}}, {16})) << "a vector";
+  EXPECT_FALSE(mark_of("p.bias", {{"p.bias", StoredType::u8}}, {64})) << "no weight";
+  EXPECT_FALSE(mark_of("p.weight", {{"p.weight", bf16}}, {64})) << "a norm";
+}
+
+// Blocks of another format whose shape was lost.
+TEST(QuantizerMarks, bytes_in_a_row_that_are_called_a_weight_are_codes) {
+  for (const StoredType type : {StoredType::u8, StoredType::i8, StoredType::i32}) {
+    const auto mark = mark_of("a.b.weight", {{"a.b.weight", type}}, {21120});
+    ASSERT_TRUE(mark);
+    EXPECT_EQ(mark->tool, QuantizingTool::packed);
+    EXPECT_EQ(mark->module, "a.b");
+  }
 }
 
 TEST(QuantizerMarks, name_the_module) {

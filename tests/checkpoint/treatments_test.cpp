@@ -137,7 +137,7 @@ TEST_F(Treatments, weights_that_are_quantized_already_are_refused) {
       fails_with(decide(), "'a.q_proj.weight': codes of type BF16 with scales of type BF16"));
   model.shards[0].erase("a.q_proj.weight_scale");
   model.config = R"({"quantization_config": {"quant_method": "fp8"}})";
-  EXPECT_TRUE(fails_with(decide(), "is quantized already ('fp8' in config.json)"));
+  EXPECT_TRUE(fails_with(decide(), "is described as quantized ('fp8' in config.json), but no "));
 }
 
 TEST_F(Treatments, pattern_that_matches_nothing_is_refused) {
@@ -196,6 +196,30 @@ TEST_F(Treatments, codes_of_another_tool_are_refused_unless_named) {
   EXPECT_TRUE(fails_with(decide({}, {"*.b"}), "shows INT8 weights"));
   EXPECT_EQ(find(take(decide({}, {"model.layers.0.b"})), "model.layers.0.b.weight").decision.kept,
             Kept::ignored);
+}
+
+// An engine fuses them all the same.
+TEST_F(Treatments, a_partner_of_another_rank_takes_the_others_with_it) {
+  add("model.layers.0.mlp.gate_proj.weight", {64, 64});
+  add("model.layers.0.mlp.up_proj.weight", {1, 64, 64});
+  add("model.layers.0.mlp.down_proj.weight", {64, 64});
+  const auto treatments = decide();
+  ASSERT_TRUE(testing::succeeds(treatments));
+  EXPECT_EQ(find(treatments.value(), "model.layers.0.mlp.gate_proj.weight").decision.treatment,
+            Treatment::copy);
+  EXPECT_EQ(find(treatments.value(), "model.layers.0.mlp.down_proj.weight").decision.treatment,
+            Treatment::quantize);
+}
+
+TEST_F(Treatments, a_description_of_quantized_weights_over_dense_ones_is_called_that) {
+  add("model.layers.0.mlp.down_proj.weight", {64, 64});
+  model.config =
+      R"({"model_type": "llama", "quantization_config": {"quant_method": "bitsandbytes"}})";
+  EXPECT_TRUE(fails_with(decide(),
+                         "is described as quantized ('bitsandbytes' in config.json), but "
+                         "no tensor of it is"));
+  model.config = R"({"model_type": "llama", "quantization_config": {}})";
+  EXPECT_TRUE(testing::succeeds(decide()));
 }
 
 }  // namespace

@@ -104,5 +104,19 @@ TEST(VerifyKept, names_what_a_calibration_left_behind) {
   }
 }
 
+// As a converter leaves it that copied the blocks of a format it does not know.
+TEST(VerifyKept, bytes_under_the_name_of_a_weight_are_named) {
+  for (const char* name : {"model.layers.0.mlp.extra_proj.weight", "model.embed_tokens.weight"}) {
+    SmallModel model = testing::small_llama(Format::mxfp4);
+    model.remove(name);
+    model.add(name, StoredType::u8, {2112}, testing::Bytes(2112, 7));
+    const Texts found = findings_of(model);
+    ASSERT_EQ(found.size(), 1u) << name;
+    EXPECT_TRUE(found[0].starts_with(std::string("error unknown-format | model.safetensors: '") +
+                                     name + "': it is U8 [2112], which no loader takes"))
+        << found[0];
+  }
+}
+
 }  // namespace
 }  // namespace microscale

@@ -16,15 +16,6 @@ namespace {
 
 constexpr std::uint64_t first_read = 1 << 20;  // bytes; enough for most headers
 
-bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint point = decode_utf8(text, at);
-    if (!point.valid) return false;
-    at += point.bytes;
-  }
-  return true;
-}
-
 // Goes through the header; the first complaint stays. Bytes that are in the file but not in `start`
 // are no complaint: whoever called comes again with more of them.
 class HeaderParser {
@@ -273,6 +264,26 @@ class HeaderParser {
       if (order[i]->begin < order[i - 1]->end) {
         return of_tensor(*order[i], "overlaps " + in_quotes(order[i - 1]->name));
       }
+    }
+    return find_holes(header, order);
+  }
+
+  // Bytes of no tensor are those of one that the table has lost, or made smaller. Between tensors
+  // lies nothing but padding.
+  bool find_holes(const GgufHeader& header, const std::vector<const GgufTensor*>& order) {
+    constexpr const char* hole =
+        "{} bytes {} belong to no tensor, where only padding may be: the table of tensors does not "
+        "fit the data";
+    std::uint64_t end = header.data_start;
+    for (const GgufTensor* tensor : order) {
+      if (tensor->begin - end >= header.alignment) {
+        return fail(fmt::format(fmt::runtime(hole), tensor->begin - end,
+                                "before tensor " + in_quotes(tensor->name)));
+      }
+      end = tensor->end;
+    }
+    if (file_size_ >= end && file_size_ - end >= header.alignment) {
+      return fail(fmt::format(fmt::runtime(hole), file_size_ - end, "behind the last tensor"));
     }
     return true;
   }

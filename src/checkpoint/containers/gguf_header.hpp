@@ -4,7 +4,8 @@
 // values, the tensors' descriptions, padding, and the tensors' bytes, each at a multiple of
 // general.alignment (32 where the file does not say). Beyond what the format says, these are
 // refused: names or keys twice, empty ones or such that are no UTF-8, more than 4 dimensions,
-// arrays within arrays more than 4 deep, overlapping tensors, and headers above 256 MiB. No
+// arrays within arrays more than 4 deep, overlapping tensors, bytes of data that belong to no
+// tensor, and headers above 256 MiB. No
 // allocation follows a number that has not been checked against the size of the file.
 #pragma once
 

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "checkpoint/containers/gguf_names.hpp"
+#include "checkpoint/containers/gguf_shapes.hpp"
 #include "checkpoint/json.hpp"
 
 namespace microscale {
@@ -106,7 +107,7 @@ class Planner {
       if (Status fits = check(tensor, *name); !fits) return fits;
     }
     plan_.is_model = true;
-    return success();
+    return check_gguf_shapes(file_, architecture);
   }
 
   Status check(const GgufFile::Tensor& tensor, const GgufName& name) const {

@@ -40,7 +40,7 @@ struct GgufPlan {
 /// Of a shape [experts, rows, cols] the experts, of any other 1.
 std::int64_t gguf_matrices(std::span<const std::int64_t> shape);
 
-/// Reads nothing but scales. Fails where scales contradict tensors.
+/// Reads nothing but scales. Fails where scales contradict tensors, or tensors the metadata.
 Result<GgufPlan> plan_gguf(const GgufFile& file);
 
 /// The scales of a weight from its tensor "*.scale": one, or `experts` numbers that are not all

@@ -21,6 +21,7 @@ WeightFacts facts_of(const GgufSource& source, const ModelTensor& codes) {
   facts.type = gguf_value_type(source);
   facts.description = fmt::format("GGUF {}", info(source.type).name);
   facts.parts = {&codes};
+  facts.exact = info(source.type).block == 1;
   return facts;
 }
 

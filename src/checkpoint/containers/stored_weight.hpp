@@ -25,6 +25,9 @@ struct WeightFacts {
   std::string description;  // in words: "FP8 E4M3, one scale per 128 x 128 block"
   /// Everything that stands for the weight and is no tensor of the dense model; the codes first.
   std::vector<const ModelTensor*> parts;
+  /// The values are stored as they are, in another order or with a number added: nothing was
+  /// rounded to codes.
+  bool exact = false;
   /// Codes lie across the dense tensor's rows, so that long pieces cost less than many short ones.
   bool transposed = false;
   StoredType copied = StoredType::bf16;  // what it is written as where it is kept

@@ -179,6 +179,30 @@ TEST(GgufHeader, offsets_are_aligned_within_the_file_and_apart) {
   EXPECT_TRUE(fails_with(at(~std::uint64_t{31}), "but the file has only"));
 }
 
+// A tensor that lost its place in the table, or part of its size, leaves bytes that are no one's.
+TEST(GgufHeader, bytes_of_no_tensor_are_refused) {
+  const std::string data = float_bytes({1, 2, 3, 4, 5, 6, 7, 8});
+  const std::string two = data + data;
+  const auto three = [&](std::uint64_t count, const std::string& bytes) {
+    return parse(GgufBuilder()
+                     .tensor("a", GgufType::f32, {8}, data)
+                     .tensor("b", GgufType::f32, {count}, bytes)
+                     .tensor("c", GgufType::f32, {8}, data)
+                     .file());
+  };
+  EXPECT_TRUE(succeeds(three(16, two)));
+  EXPECT_TRUE(succeeds(three(9, two.substr(0, 36))));  // and 28 of padding
+  EXPECT_TRUE(fails_with(three(8, two), "32 bytes before tensor 'c' belong to no tensor"));
+  EXPECT_TRUE(fails_with(three(0, two), "64 bytes before tensor 'c' belong to no tensor"));
+  const auto last = [&](std::uint64_t count) {
+    return parse(GgufBuilder().tensor("a", GgufType::f32, {count}, two).file());
+  };
+  EXPECT_TRUE(succeeds(last(16)));
+  EXPECT_TRUE(fails_with(last(8), "32 bytes behind the last tensor belong to no tensor"));
+  EXPECT_TRUE(fails_with(parse(GgufBuilder().file() + std::string(64, 'x')),
+                         "behind the last tensor belong to no tensor"));
+}
+
 TEST(GgufHeader, empty_tensors_are_legal_anywhere) {
   EXPECT_TRUE(succeeds(parse(one_tensor().tensor_at("e", 0, {0, 4}, 0, "").file())));
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoint/containers/gguf_small.hpp"
+#include "checkpoint/model_builder.hpp"
 #include "checkpoint/inspect_model.hpp"
 #include "checkpoint/quantized_folder.hpp"
 #include "checkpoint/support.hpp"
@@ -189,6 +190,75 @@ TEST_F(GgufModel, failures_name_the_file) {
   GgufBuilder builder = small_metadata("llama");
   EXPECT_TRUE(fails_with(open_model_folder(write(builder.file())), "m.gguf': the file has no"));
   EXPECT_TRUE(fails_with(open_model_folder(write("GGUF")), "m.gguf': "));
+}
+
+// Of all types that are not decoded, whatever the tensor would become.
+TEST_F(GgufModel, types_that_are_not_decoded_are_refused_by_quantize_and_named_by_inspect) {
+  for (const char* name : {"output.weight", "blk.0.attn_q.weight"}) {
+    GgufBuilder builder = small_metadata("bert");
+    builder.tensor("blk.0.ffn_up.weight", GgufType::q8_0, {64, 64}, q8_0_blocks(128));
+    builder.tensor(name, GgufType::iq2_xxs, {256, 32}, std::string(32 * 66, 'x'));
+    QuantizeModelOptions options;
+    options.input = write(builder.file());
+    options.output = folder_ / "out";
+    const auto refused = [&] {
+      testing::expect_error(ErrorCode::bad_input,
+                            std::string("'") + name +
+                                "': is of GGUF's type IQ2_XXS, whose values "
+                                "are not decoded here",
+                            [&] { quantize_model(options); });
+      EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
+    };
+    refused();
+    options.ignore = {std::string(name).substr(0, std::string(name).size() - 7)};
+    refused();
+    const ModelSummary summary = summarize_model(take(open_quantized_folder(options.input)));
+    const auto listed =
+        std::find_if(summary.tensors.begin(), summary.tensors.end(),
+                     [&](const TensorSummary& tensor) { return tensor.name == name; });
+    ASSERT_NE(listed, summary.tensors.end());
+    EXPECT_EQ(listed->format, "GGUF IQ2_XXS");
+    EXPECT_EQ(listed->shape, (std::vector<std::int64_t>{32, 256}));
+    EXPECT_EQ(listed->elements, 32 * 256);
+  }
+}
+
+TEST_F(GgufModel, layers_that_the_metadata_has_and_the_file_has_not_are_missing) {
+  GgufBuilder builder;
+  builder.value("general.architecture", gguf_text("llama"));
+  for (const auto& [key, value] :
+       {std::pair("block_count", 3u), std::pair("context_length", 512u),
+        std::pair("embedding_length", 64u), std::pair("feed_forward_length", 96u),
+        std::pair("attention.head_count", 4u), std::pair("attention.head_count_kv", 2u)}) {
+    builder.value(std::string("llama.") + key, gguf_u32(value));
+  }
+  builder.value("llama.attention.layer_norm_rms_epsilon", gguf_number(GgufValueType::f32, 1e-5f));
+  QuantizeModelOptions options;
+  options.input = write(add_small_tensors(add_small_tokenizer(builder, "smollm")).file());
+  options.output = folder_ / "out";
+  testing::expect_error(ErrorCode::bad_input, "of 3 layers of 'model.layers' 2 are missing: 1, 2",
+                        [&] { quantize_model(options); });
+}
+
+// F32, F16 and BF16 are no codes, even where rows are sorted or 1 is taken from a norm.
+TEST_F(GgufModel, plain_floats_are_not_called_quantized) {
+  GgufBuilder builder = small_metadata("llama");
+  add_small_tokenizer(builder, "smollm");
+  const auto add = [&](const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+    builder.tensor(name, GgufType::f32, {cols, rows},
+                   counting(static_cast<std::int64_t>(rows * cols), 1));
+  };
+  add("token_embd.weight", 6, 64);
+  add("blk.0.attn_q.weight", 64, 64);
+  add("blk.0.attn_k.weight", 32, 64);
+  add("blk.0.attn_v.weight", 32, 64);
+  QuantizeModelOptions options;
+  options.input = write(builder.file());
+  options.output = folder_ / "out";
+  options.allow_incomplete = true;
+  for (const std::string& notice : plan_quantize_model(options).notices) {
+    EXPECT_EQ(notice.find("quantized already"), std::string::npos) << notice;
+  }
 }
 
 }  // namespace

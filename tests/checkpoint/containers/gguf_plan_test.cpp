@@ -98,7 +98,7 @@ TEST_F(GgufPlanTest, experts_become_tensors_of_their_own) {
 TEST_F(GgufPlanTest, scales_of_tensors_belong_to_their_weights) {
   const std::string block(36, '\x22');
   GgufBuilder builder = small_metadata("qwen3moe");
-  builder.tensor("blk.0.attn_v.weight", GgufType::nvfp4, {64, 1}, block);
+  builder.tensor("blk.0.attn_v.weight", GgufType::nvfp4, {64, 32}, std::string(32 * 36, '\x22'));
   builder.tensor("blk.0.attn_v.scale", GgufType::f32, {1}, float_bytes({0.25f}));
   builder.tensor("blk.0.attn_v.input_scale", GgufType::f32, {1}, float_bytes({3}));
   builder.tensor("blk.0.ffn_up_exps.weight", GgufType::nvfp4, {64, 1, 2}, block + block);
