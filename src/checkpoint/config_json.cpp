@@ -84,9 +84,11 @@ Result<std::string> with_quantization(std::string_view config_text,
     config = std::move(parsed.value());
   }
   // transformers decompresses to BF16 and then multiplies by inputs of the model's type: one that
-  // stays FP32 fails at its first product. Its newer versions write "dtype" where older ones had
-  // "torch_dtype", and read both.
-  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = "bfloat16";
+  // stays FP32 fails at its first product. Its newer versions write "dtype" where older ones
+  // had "torch_dtype", and read both; some files have both.
+  const bool newer = config.contains("dtype");
+  if (newer) config["dtype"] = "bfloat16";
+  if (!newer || config.contains("torch_dtype")) config["torch_dtype"] = "bfloat16";
   drop_quantization(config);
   config["quantization_config"] = std::move(description);
   return dump_config(config);

@@ -1,5 +1,7 @@
 #include "checkpoint/model_facts.hpp"
 
+#include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/config_json.hpp"
@@ -11,9 +13,19 @@ using Json = nlohmann::ordered_json;
 
 std::optional<std::int64_t> whole_number(const Json& object, const char* key) {
   const auto it = object.find(key);
-  if (it == object.end() || !it->is_number_integer()) return std::nullopt;
-  const auto value = it->get<std::int64_t>();
-  return value >= 0 ? std::optional(value) : std::nullopt;
+  if (it == object.end()) return std::nullopt;
+  double value = -1;
+  if (it->is_number()) value = it->get<double>();
+  // As some scripts leave it: "32"; or 3.2e1, which parse_config keeps as a text of its own.
+  if (it->is_string()) {
+    const std::string& text = it->get_ref<const std::string&>();
+    const std::size_t begin = text.find_last_of(':') + 1;
+    const auto parsed = std::from_chars(text.data() + begin, text.data() + text.size(), value);
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::nullopt;
+  }
+  constexpr double largest = 1e15;
+  const bool whole = value >= 0 && value < largest && value == std::floor(value);
+  return whole ? std::optional(static_cast<std::int64_t>(value)) : std::nullopt;
 }
 
 std::string text(const Json& object, const char* key) {
@@ -25,7 +37,7 @@ std::optional<std::string> quantized_by(const Json& config) {
   // MLX says "quantization".
   for (const char* key : {"quantization_config", "compression_config", "quantization"}) {
     const auto it = config.find(key);
-    if (it == config.end() || !it->is_object()) continue;
+    if (it == config.end() || !it->is_object() || it->empty()) continue;
     const std::string method = text(*it, "quant_method");
     return method.empty() ? std::string(key) : method;
   }

@@ -25,6 +25,10 @@ struct ModelFacts {
   bool multimodal = false;                  // it has the config of a vision, audio or other encoder
   bool diffusion = false;     // it describes a part of a diffusers pipeline (_class_name)
   bool swiglu_limit = false;  // the clamped SwiGLU of gpt-oss
+  /// Whether it says what the model is, so that a loader can build it.
+  bool names_model() const {
+    return !model_type.empty() || !text_model_type.empty() || !architectures.empty() || diffusion;
+  }
   std::optional<std::string> quantized_by;  // quant_method, when the weights are quantized already
 };
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "checkpoint/classifier.hpp"
+#include "checkpoint/first_codes.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/model_facts.hpp"
 #include "checkpoint/modelopt_config.hpp"
@@ -30,6 +31,16 @@ constexpr std::array<std::string_view, 16> other_methods{
 // "config.json: quantization_config ..." or "hf_quant_config.json: ...".
 Finding bad_config(const char* file, const std::string& text) {
   return make_finding(Severity::error, "config", file, "", text);
+}
+
+// Of a model that some method is said to have quantized, and none of whose tensors is.
+Finding dense_after_all(const std::string& method) {
+  return make_finding(
+      Severity::warning, "config-without-tensors", config_name, "",
+      fmt::format(
+          "it says that {} quantized the model, but no tensor is quantized, so loaders look "
+          "for what is not there; if the weights are dense, remove quantization_config",
+          in_quotes(method)));
 }
 
 Finding not_read_here(const QuantizedFolder& folder, const std::string& method) {
@@ -67,12 +78,13 @@ void report_unreadable(const QuantizedFolder& folder, const Failure& failure, Fi
     findings.push_back(bad_config(config_name, failure.message + "; convert the model again"));
     return;
   }
-  findings.push_back(not_read_here(folder, method));
+  findings.push_back(first_codes(folder) ? not_read_here(folder, method) : dense_after_all(method));
 }
 
 bool has_bad_config(const Findings& findings) {
   return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.rule == "config" || finding.rule == "config-not-checked";
+    return finding.rule == "config" || finding.rule == "config-not-checked" ||
+           finding.rule == "config-without-tensors";
   });
 }
 
@@ -95,25 +107,6 @@ void describe_foreign(const QuantizedFolder& folder, Findings& findings) {
                     modules.size() > 1 ? fmt::format(" and {} more", modules.size() - 1) : "",
                     modules.size() > 1 ? "are" : "is", scheme)));
   }
-}
-
-// The first tensor that shows that the model is quantized, and by what; nothing for a dense one.
-std::optional<std::string> first_codes(const QuantizedFolder& folder) {
-  if (!folder.modules.empty()) {
-    const QuantizedModule& module = folder.modules.front();
-    return fmt::format("{} is {}", in_quotes(module.codes->name()), info(module.format).name);
-  }
-  if (!folder.weights.empty()) {
-    const StoredWeight& weight = *folder.weights.front();
-    return fmt::format("{} is {}", in_quotes(weight.codes().name()), weight.facts().description);
-  }
-  const Classifier classifier = take(classify_model(folder.model));
-  for (const ModelTensor& tensor : folder.model.tensors) {
-    const Verdict verdict = classifier.judge(*tensor.entry);
-    if (verdict.kind != TensorKind::quantized) continue;
-    return fmt::format("{} shows {}", in_quotes(tensor.name()), to_string(*verdict.tool));
-  }
-  return std::nullopt;
 }
 
 // The first layer that one of two descriptions has quantized and the other has not.
@@ -376,8 +369,10 @@ void verify_config(const QuantizedFolder& folder, const Description* description
   if (!folder.model.config_text || !folder.model.whole_folder || has_bad_config(findings)) return;
   const auto facts = read_model_facts(*folder.model.config_text);
   if (facts && facts.value().quantized_by && folder.modules.empty()) {
-    if (is_gpt_oss(folder, *facts.value().quantized_by)) return;
-    findings.push_back(not_read_here(folder, *facts.value().quantized_by));
+    const std::string& method = *facts.value().quantized_by;
+    if (is_gpt_oss(folder, method)) return;
+    findings.push_back(first_codes(folder) ? not_read_here(folder, method)
+                                           : dense_after_all(method));
     return;
   }
   const auto mark = first_codes(folder);

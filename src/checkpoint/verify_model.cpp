@@ -10,6 +10,7 @@
 #include "checkpoint/completeness.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/loader_steps.hpp"
+#include "checkpoint/model_facts.hpp"
 #include "checkpoint/safetensors_writer.hpp"
 #include "checkpoint/stray_weights.hpp"
 #include "checkpoint/verify_scales.hpp"
@@ -127,6 +128,14 @@ void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findi
         make_finding(severity, "no-config", "config.json", "",
                      "missing, so no loader knows what the tensors are; copy it from the "
                      "original model or convert that again"));
+  } else if (is_folder && model.config_text) {
+    const auto facts = read_model_facts(*model.config_text);
+    if (!facts || facts.value().names_model()) return;
+    findings.push_back(
+        make_finding(Severity::warning, "no-config", "config.json", "",
+                     "it names no model (model_type, architectures or _class_name), so no loader "
+                     "knows what the tensors are; copy it from the original model, with the "
+                     "quantization_config of this one"));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "checkpoint/classifier.hpp"
+#include "checkpoint/config_check.hpp"
 #include "checkpoint/source_sums.hpp"
 #include "checkpoint/tile.hpp"
 #include "checkpoint/verify_source_pairs.hpp"
@@ -221,12 +222,21 @@ class SourceCheck {
   SourceAnswer answer_;
 };
 
+// People edit a config.json on purpose, so what differs is a warning.
+void compare_configs(const ModelFolder& model, const ModelFolder& original, Findings& findings) {
+  if (!model.config_text || !original.config_text || !model.whole_folder) return;
+  for (const std::string& text : config_differences(*model.config_text, *original.config_text)) {
+    findings.push_back(make_finding(Severity::warning, "source-config", "config.json", "", text));
+  }
+}
+
 }  // namespace
 
 SourceAnswer verify_source(const QuantizedFolder& folder, const std::filesystem::path& original,
                            int threads, const ProgressCallback& progress, Findings& findings) {
   QuantizedFolder source = take(open_quantized_folder(original));
   const DenseView view = dense_view_of(source);
+  compare_configs(folder.model, source.model, findings);
   const SourcePairs paired = pair_with_source(folder, source, view, findings);
   return SourceCheck(folder, paired.pairs, findings).run(threads, progress);
 }

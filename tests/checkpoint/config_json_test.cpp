@@ -62,5 +62,16 @@ TEST(ConfigJson, keeps_the_text_of_every_number) {
   }
 }
 
+TEST(ConfigJson, changes_the_type_under_each_name_that_it_has) {
+  const auto types = [](const std::string& config) {
+    const auto written = nlohmann::ordered_json::parse(take(with_quantization(config, {{"a", 1}})));
+    return text_member(written, "dtype") + "," + text_member(written, "torch_dtype");
+  };
+  EXPECT_EQ(types("{}"), ",bfloat16");
+  EXPECT_EQ(types(R"({"torch_dtype": "float16"})"), ",bfloat16");
+  EXPECT_EQ(types(R"({"dtype": "float16"})"), "bfloat16,");
+  EXPECT_EQ(types(R"({"dtype": "float16", "torch_dtype": "float32"})"), "bfloat16,bfloat16");
+}
+
 }  // namespace
 }  // namespace microscale

@@ -73,5 +73,16 @@ TEST(ModelFacts, tells_experts_and_uneven_layers) {
   EXPECT_TRUE(take(read_model_facts(R"({"block_configs": []})")).uneven_layers);
 }
 
+TEST(ModelFacts, whole_numbers_are_understood_however_they_are_written) {
+  for (const char* number : {"3", "3.0", R"("3")", "0.3e1"}) {
+    const std::string config = std::string(R"({"num_hidden_layers": )") + number + "}";
+    EXPECT_EQ(take(read_model_facts(config)).layers, 3) << number;
+  }
+  for (const char* number : {"3.5", R"("3x")", R"("")", "-1", "true", "1e300"}) {
+    const std::string config = std::string(R"({"num_hidden_layers": )") + number + "}";
+    EXPECT_FALSE(take(read_model_facts(config)).layers) << number;
+  }
+}
+
 }  // namespace
 }  // namespace microscale

@@ -179,12 +179,27 @@ TEST(VerifyConfig, names_codes_that_nothing_describes) {
 TEST(VerifyConfig, leaves_the_methods_of_other_tools_alone) {
   SmallModel model;
   model.add("model.layers.0.mlp.up_proj.qweight", StoredType::i32, {2, 2}, testing::Bytes(16, 1));
-  model.config = R"({"quantization_config": {"quant_method": "gptq"}})";
+  model.config = R"({"model_type": "llama", "quantization_config": {"quant_method": "gptq"}})";
   EXPECT_EQ(
       findings_of(model),
       Texts{"warning config-not-checked | config.json: the model is quantized by 'gptq', whose "
             "tensors are not decoded here: headers and dense values are checked, codes and "
             "scales are not"});
+}
+
+// A merged adapter keeps the description of its quantized base.
+TEST(VerifyConfig, a_method_of_another_tool_over_dense_weights_is_named) {
+  SmallModel model;
+  model.add_floats("model.layers.0.mlp.up_proj.weight", {2, 2}, {1, 2, 3, 4});
+  model.config = R"({"model_type": "a", "quantization_config": {"quant_method": "bitsandbytes"}})";
+  EXPECT_EQ(findings_of(model),
+            Texts{"warning config-without-tensors | config.json: it says that 'bitsandbytes' "
+                  "quantized the model, but no tensor is quantized, so loaders look for what is "
+                  "not there; if the weights are dense, remove quantization_config"});
+  model.config = R"({"model_type": "a", "quantization_config": {}})";
+  for (const std::string& text : findings_of(model)) {
+    EXPECT_EQ(text.find("quantized by"), text.npos) << text;
+  }
 }
 
 TEST(VerifyConfig, wants_tensors_for_a_description) {

@@ -32,7 +32,8 @@ TEST(VerifyGroups, fused_layers_must_be_quantized_all_or_none) {
   model.remove(up + ".weight_packed");
   model.remove(up + ".weight_scale");
   model.add_floats(up + ".weight", {64, 64}, testing::gaussian(4096, 1));
-  model.config = with_quantization_config("{}", Format::mxfp4, {"lm_head", up}).value();
+  model.config =
+      with_quantization_config(R"({"model_type": "a"})", Format::mxfp4, {"lm_head", up}).value();
   EXPECT_EQ(
       findings_of(model),
       Texts{"error fused-formats | model.safetensors: 'model.layers.0.mlp.up_proj': it is not "
@@ -47,7 +48,7 @@ TEST(VerifyGroups, bert_is_fused_too) {
   model.add_quantized(self + "query", Format::nvfp4, 16, 16, testing::gaussian(256, 1), 0x1p-15f);
   model.add_quantized(self + "key", Format::nvfp4, 16, 16, testing::gaussian(256, 2), 0x1p-15f);
   model.add_quantized(self + "value", Format::nvfp4, 16, 16, testing::gaussian(256, 3), 0x1p-14f);
-  model.config = with_quantization_config("{}", Format::nvfp4, {}).value();
+  model.config = with_quantization_config(R"({"model_type": "a"})", Format::nvfp4, {}).value();
   EXPECT_EQ(
       findings_of(model),
       Texts{"error fused-global-scale | model.safetensors: 'encoder.layer.0.attention.self.value': "
@@ -65,7 +66,7 @@ SmallModel mixture(int experts) {
       model.add_quantized(module, Format::nvfp4, 16, 32, testing::gaussian(512, 5), 0x1p-15f);
     }
   }
-  model.config = with_quantization_config("{}", Format::nvfp4, {}).value();
+  model.config = with_quantization_config(R"({"model_type": "a"})", Format::nvfp4, {}).value();
   return model;
 }
 
@@ -93,8 +94,9 @@ TEST(VerifyGroups, all_experts_must_be_there) {
 
 TEST(VerifyGroups, as_many_experts_as_the_config_promises_must_be_there) {
   SmallModel model = mixture(2);
-  model.config =
-      with_quantization_config(R"({"text_config": {"num_experts": 3}})", Format::nvfp4, {}).value();
+  model.config = with_quantization_config(
+                     R"({"model_type": "a", "text_config": {"num_experts": 3}})", Format::nvfp4, {})
+                     .value();
   EXPECT_EQ(
       findings_of(model),
       Texts{"error experts-missing | of 3 experts with 3 weights each, "
@@ -120,7 +122,7 @@ TEST(VerifyGroups, all_experts_must_have_the_same_format) {
   const std::string down = "model.layers.3.mlp.experts.1.down_proj";
   remove_module(model, down);
   model.add_floats(down + ".weight", {16, 32}, testing::gaussian(512, 5));
-  model.config = with_quantization_config("{}", Format::nvfp4, {down}).value();
+  model.config = with_quantization_config(R"({"model_type": "a"})", Format::nvfp4, {down}).value();
   EXPECT_EQ(
       findings_of(model),
       Texts{"error expert-formats | model.safetensors: '" + down +

@@ -28,7 +28,7 @@ TEST(VerifyModel, finds_nothing_wrong_with_whole_models) {
 TEST(VerifyModel, finds_nothing_wrong_with_a_dense_model_or_a_single_file) {
   SmallModel model;
   model.add_floats("a.weight", {2, 2}, {1, 2, 3, 4});
-  model.config = "{}";
+  model.config = R"({"model_type": "a"})";
   TemporaryFolder folder;
   model.write(folder.path());
   EXPECT_EQ(findings_of(folder.path()), Texts());
@@ -176,6 +176,15 @@ TEST(VerifyModel, output_of_a_run_that_finished_no_file_is_unfinished) {
   ASSERT_EQ(report.findings.size(), 1u);
   EXPECT_EQ(report.findings[0].rule, "unfinished");
   EXPECT_NE(report.findings[0].message.find("quantize --resume"), std::string::npos);
+}
+
+TEST(VerifyModel, a_config_that_names_no_model_is_warned_of) {
+  testing::SmallModel model = testing::small_llama(Format::mxfp4);
+  model.config.replace(model.config.find("model_type"), 10, "other_type");
+  const testing::Texts found = testing::findings_of(model);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].starts_with("warning no-config | config.json: it names no model"))
+      << found[0];
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ class VerifySource : public ::testing::Test {
  protected:
   void make(Format format, ScaleRule rule) {
     TestModel model;
+    model.config = R"({"model_type": "llama", "hidden_size": 128, "rope_theta": 10000.0})";
     for (const std::string name : {"q_proj", "k_proj", "v_proj", "o_proj"}) {
       model.shards[0][attention + name + ".weight"] =
           random_tensor(StoredType::bf16, {128, 128}, static_cast<unsigned>(name.front()), 0.1f);
@@ -361,6 +362,20 @@ TEST_F(VerifySource, a_folder_that_was_decoded_again_is_said_to_be_one) {
               1);
     for (const char* name : {"in", "out", "coded"}) std::filesystem::remove_all(folder_ / name);
   }
+}
+
+// What quantize copies of config.json is the original's.
+TEST_F(VerifySource, other_numbers_in_config_are_warned_of) {
+  make(Format::mxfp4, ScaleRule::floor);
+  std::string config = testing::read_file(folder_ / "out/config.json");
+  config.replace(config.find("10000.0"), 7, "5.0");
+  testing::write_file(folder_ / "out/config.json", config);
+  const VerifyReport answer = report();
+  ASSERT_EQ(answer.findings.size(), 1u);
+  EXPECT_EQ(answer.errors(), 0);
+  EXPECT_EQ(answer.findings[0].rule, "source-config");
+  EXPECT_EQ(answer.findings[0].message,
+            "config.json: rope_theta is 5.0, and 10000.0 in the original");
 }
 
 }  // namespace
