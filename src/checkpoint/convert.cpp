@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "checkpoint/conversion_report.hpp"
+#include "checkpoint/file_facts.hpp"
 #include "checkpoint/finished_run.hpp"
 #include "checkpoint/kept_check.hpp"
 #include "checkpoint/manifest.hpp"
@@ -19,6 +20,8 @@
 
 namespace microscale {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Beside the workers: the journal's line, tables that grow, the pool of threads.
 constexpr std::int64_t shared_bytes = std::int64_t{8} << 20;
@@ -44,6 +47,8 @@ class Converter {
   void open();
   ModelReport run();
   std::uint64_t hash_after() const { return hash_after_; }
+  /// What the values of copied tensors showed.
+  std::vector<std::string> remarks() const { return runner_.kept_values().sentences(); }
 
  private:
   // Workers and their buffers, within the memory limit.
@@ -216,7 +221,10 @@ void Converter::gather() {
 void Converter::check_room() const {
   std::uint64_t needed = static_cast<std::uint64_t>(plan_.summary.disk_needed);
   for (std::size_t shard = 0; shard < done_.size(); ++shard) {
-    if (done_[shard]) needed -= std::min(needed, plan_.shards[shard].layout.file_size);
+    // What an interrupted run has reserved is given back when its file is begun again.
+    const fs::path path = options_.output / plan_.model.shards[shard].name;
+    needed -= std::min(needed, done_[shard] ? plan_.shards[shard].layout.file_size
+                                            : allocated_bytes(partial_path(path)));
   }
   const std::uint64_t free = take(free_space(options_.output));
   if (needed <= free) return;
@@ -329,9 +337,14 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
   const bool nothing = std::all_of(plan.shards.begin(), plan.shards.end(),
                                    [](const ShardPlan& shard) { return shard.matrices.empty(); });
   if (nothing) {
-    throw Error(ErrorCode::bad_input,
-                fmt::format("quantize: nothing in '{}' would be quantized; see why with --dry-run",
-                            options.input.string()));
+    const bool by_user =
+        std::any_of(plan.tensors.begin(), plan.tensors.end(),
+                    [](const TensorTreatment& tensor) { return tensor.decision.by_user; });
+    throw Error(
+        by_user ? ErrorCode::invalid_argument : ErrorCode::bad_input,
+        fmt::format("quantize: nothing in '{}' would be quantized{}; see why with --dry-run",
+                    options.input.string(),
+                    by_user ? ", by --ignore and by what is kept in any case" : ""));
   }
   // Rank 0 looks before it makes the folder, so that none of the others sees what it made.
   if (plan.one_file) take(check_file_to_write(options, ranks.count()));
@@ -352,8 +365,8 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
     if (options.keep_codes) {
       return {std::move(plan.summary), std::move(report), {}, converter->hash_after()};
     }
-    for (std::string& sentence : unusual_errors(report)) {
-      plan.summary.notices.push_back(std::move(sentence));
+    for (auto&& sentences : {unusual_errors(report), converter->remarks()}) {
+      plan.summary.notices.insert(plan.summary.notices.end(), sentences.begin(), sentences.end());
     }
     return {std::move(plan.summary), std::move(report), {}};
   } catch (const Error& failed) {

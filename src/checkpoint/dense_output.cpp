@@ -32,6 +32,15 @@ fs::path resolved(const fs::path& path) {
   return full.has_filename() ? full : full.parent_path();
 }
 
+// Nothing, or what a run left that was killed before it had its marker.
+bool holds_nothing(const fs::path& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename() != partial_path(dequantize_marker)) return false;
+  }
+  return !error;
+}
+
 // The same only for an input of which no shard has changed.
 std::string marker_text(const ModelFolder& input) {
   std::string text = fmt::format("of {}\n", resolved(input.root).string());
@@ -60,7 +69,7 @@ Status check_dense_output(const ModelFolder& input, bool input_is_folder, const 
   std::error_code error;
   if (!fs::exists(to, error)) return success();
   if (!fs::is_directory(to, error)) return refuse(output, "is a file", "name a folder");
-  if (fs::is_empty(to, error)) return success();
+  if (holds_nothing(to)) return success();
   const auto earlier = read_small_file(to / dequantize_marker, largest_marker);
   if (earlier && earlier.value() == marker_text(input)) return success();
   return refuse(output, "is not empty", "name a folder that does not exist yet");
@@ -74,7 +83,7 @@ Status begin_dense_output(const ModelFolder& input, bool input_is_folder, const 
   fs::create_directories(to, error);
   if (error)
     return refuse(output, "cannot be made: " + error.message(), "check the path", ErrorCode::io);
-  if (fs::is_empty(to, error)) {
+  if (holds_nothing(to)) {
     const auto free = free_space(to);
     if (!free) return free.failure();
     if (free.value() < bytes) {

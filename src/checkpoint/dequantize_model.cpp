@@ -14,6 +14,7 @@
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/decode_check.hpp"
 #include "checkpoint/dense_output.hpp"
+#include "checkpoint/file_names.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/model_files.hpp"
 #include "checkpoint/loader_steps.hpp"
@@ -55,6 +56,9 @@ Dropped find_dropped(const QuantizedFolder& folder, const Classifier& classifier
     if (!tensor.stored) continue;
     Verdict verdict = classifier.judge(*tensor.stored->entry);
     if (verdict.kind == TensorKind::leftover) dropped[tensor.name] = std::move(verdict.reason);
+    if (verdict.kind == TensorKind::kv_scale) {
+      dropped[tensor.name] = "scale of a quantized key-value cache, which a dense model has not";
+    }
   }
   for (const QuantizedModule& module : folder.modules) {
     if (module.input_scale) dropped[module.input_scale->name()] = "scale of quantized activations";
@@ -224,6 +228,7 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
         fmt::format("{}: '{}' is unfinished ('{}' is there); finish it first (quantize --resume)",
                     operation, input.string(), *file));
   }
+  take(check_file_names(model, operation));
   const Classifier classifier = take(classify_model(model));
   take(refuse_loader_steps(model, operation));
   take(check_decodable(folder, classifier));

@@ -164,9 +164,14 @@ void InputFile::dont_need(std::uint64_t offset, std::uint64_t length) const {
 }
 
 fs::path partial_path(const fs::path& final_path) {
-  fs::path partial = final_path;
-  partial += ".partial";
-  return partial;
+  constexpr std::string_view ending = ".partial";
+  constexpr std::size_t longest = 255;  // bytes of a name, on every usual file system
+  const std::string name = final_path.filename().string();
+  if (name.size() + ending.size() <= longest) return fs::path(final_path) += ending;
+  // The same for the same name, so that a later run takes it over: FNV-1a.
+  std::uint64_t hash = 0xCBF29CE484222325;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  return final_path.parent_path() / fmt::format("long-name-{:016x}{}", hash, ending);
 }
 
 Result<OutputFile> OutputFile::create(const fs::path& final_path,

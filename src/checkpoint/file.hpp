@@ -101,7 +101,7 @@ class OutputFile {
   int descriptor_ = -1;
 };
 
-/// The name under which OutputFile::create() writes: `<final>.partial` in the same folder.
+/// What OutputFile::create() writes to: `<final>.partial` beside it; a shorter name if too long.
 std::filesystem::path partial_path(const std::filesystem::path& final_path);
 
 /// Old contents or new ones under `path`, never a mixture, whatever happens meanwhile.

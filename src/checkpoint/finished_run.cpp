@@ -6,9 +6,11 @@
 #include <system_error>
 
 #include "checkpoint/file.hpp"
+#include "checkpoint/file_facts.hpp"
 #include "checkpoint/folder_files.hpp"
 #include "checkpoint/journal.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/model_place.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/verify_model.hpp"
 
@@ -17,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t copy_buffer = 1 << 20;  // bytes
+constexpr std::size_t copy_buffer = 1 << 20;       // bytes
+constexpr std::uint64_t largest_text = 256 << 20;  // the same, of what is compared whole
 
 // What keeps a file from being the one that the plan would write; empty: nothing does.
 std::string difference_of(const fs::path& path, const SafetensorsLayout& layout) {
@@ -71,12 +74,36 @@ class FinishedFolder {
 
  private:
   // The input and the options of the run that wrote the folder against those of this one.
-  Status check_origin() const {
+  Status check_origin() {
     if (!manifest_ || manifest_->made_of.empty()) return success();
     const auto now = origin_of(plan_, options_);
     if (!now) return now.failure();
     const std::string changed = difference(manifest_->made_of, now.value());
-    return changed.empty() ? success() : Status(refuse(output_, changed));
+    if (!changed.empty()) return refuse(output_, changed);
+    tell_newer_input();
+    return success();
+  }
+
+  // The manifest has samples of the input, so values that changed elsewhere show by time alone.
+  void tell_newer_input() {
+    std::error_code error;
+    const auto written = fs::last_write_time(output_ / manifest_name, error);
+    if (error) return;
+    std::vector<std::string> newer;
+    for (const auto* files : {&plan_.model.shards, &plan_.model.strays}) {
+      for (const ModelShard& file : *files) {
+        if (fs::last_write_time(file.file.path(), error) > written && !error) {
+          newer.push_back(file.name);
+        }
+      }
+    }
+    if (newer.empty()) return;
+    run_.notes.push_back(fmt::format(
+        "{} of the input {} written after this folder was: only samples of it were compared, so if "
+        "weights were changed, convert the model again into another folder, or see with "
+        "`microscale verify {} --source {}` whether they were",
+        some_of(newer), newer.size() == 1 ? "was" : "were", in_quotes(output_.string()),
+        in_quotes(options_.input.string())));
   }
 
   Status write_missing() {
@@ -123,7 +150,16 @@ class FinishedFolder {
   }
 
   Status write_if_missing(const std::string& name, const std::string& text) {
-    if (!is_missing(output_ / name)) return success();
+    if (!is_missing(output_ / name)) {
+      const auto there = read_small_file(output_ / name, largest_text);
+      if (!there || there.value() != text) {
+        run_.notes.push_back(fmt::format(
+            "{} is not what this run would write, and stays as it is; remove it, and the same "
+            "command writes it again",
+            in_quotes(name)));
+      }
+      return success();
+    }
     run_.mended.push_back(name);
     return write_file_atomically(output_ / name, text);
   }
@@ -156,6 +192,18 @@ bool looks_finished(const QuantizeModelOptions& options) {
   std::error_code error;
   if (!fs::is_directory(options.output, error) || fs::is_empty(options.output, error)) return false;
   return !fs::exists(options.output / journal_name, error);
+}
+
+std::uint64_t held_bytes(const ModelPlan& plan, const QuantizeModelOptions& options) {
+  std::uint64_t held = 0;
+  for (const ModelShard& shard : plan.model.shards) {
+    const fs::path path = options.output / shard.name;
+    held += std::max(allocated_bytes(path), allocated_bytes(partial_path(path)));
+  }
+  for (const fs::path& file : plan.model.other_files) {
+    held += allocated_bytes(options.output / file);
+  }
+  return held;
 }
 
 Result<FinishedRun> mend_finished_run(const ModelPlan& plan, const QuantizeModelOptions& options,

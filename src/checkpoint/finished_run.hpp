@@ -14,6 +14,9 @@ namespace microscale {
 /// Whether the output folder holds something, and no journal of a run to go on with.
 bool looks_finished(const QuantizeModelOptions& options);
 
+/// Bytes on the disk of what an earlier run has written of what the plan writes, finished or not.
+std::uint64_t held_bytes(const ModelPlan& plan, const QuantizeModelOptions& options);
+
 struct FinishedRun {
   bool done = false;                  // the folder was finished by an earlier run
   bool hashes_checked = false;        // of all weights, against the manifest

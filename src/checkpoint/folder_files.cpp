@@ -130,6 +130,10 @@ Status check_link(const fs::path& root, const fs::path& relative, FolderFiles& f
 std::string reason_to_leave_out(const fs::path& relative, std::uint64_t bytes) {
   const std::string name = relative.filename().string();
   if (relative == manifest_name) return "hashes of this folder's own tensors";
+  const bool top = !relative.has_parent_path();
+  if (top && (name == "quantize_config.json" || name == "quant_config.json")) {
+    return "GPTQ's or AWQ's description of quantized weights";
+  }
   if (name.ends_with(".partial")) return "unfinished file of an earlier run";
   if (ends_with_one_of(name, download_endings)) return "unfinished download";
   if (in_numbered_module(relative)) return "";

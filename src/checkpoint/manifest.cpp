@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/file.hpp"
@@ -122,8 +123,19 @@ class ManifestEvents {
     return std::nullopt;
   }
 
+  // A name that leads out of the folder would have verify read what lies there.
+  static std::optional<std::string> problem_with_name(const std::string& name) {
+    const std::filesystem::path path(name);
+    const bool inside = !path.empty() && path.is_relative() && path.has_filename() &&
+                        std::find(path.begin(), path.end(), "..") == path.end() &&
+                        name.find('\0') == name.npos;
+    if (inside) return std::nullopt;
+    return fmt::format("{} is no file within the folder", in_quotes(name));
+  }
+
   std::optional<std::string> finish_file() {
     const std::string& name = keys_[file_depth];
+    if (auto problem = problem_with_name(name)) return problem;
     if (!has_bytes_ || !has_tensor_hash_) {
       return fmt::format("{} lacks bytes or hash", in_quotes(name));
     }
@@ -171,6 +183,7 @@ class ManifestEvents {
 
   std::optional<std::string> finish_tensor() {
     const std::string& name = keys_[tensor_depth];
+    if (auto problem = problem_with_name(keys_[file_depth])) return problem;
     if (!has_type_ || !has_shape_ || !has_tensor_hash_) {
       return fmt::format("{} lacks dtype, shape or hash", in_quotes(name));
     }

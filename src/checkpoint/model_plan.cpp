@@ -13,6 +13,8 @@
 #include "checkpoint/containers/container_writer.hpp"
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/dense_output.hpp"
+#include "checkpoint/file_names.hpp"
+#include "checkpoint/finished_run.hpp"
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/gguf_output.hpp"
 #include "checkpoint/gpt_oss_output.hpp"
@@ -25,6 +27,7 @@
 #include "checkpoint/layer_groups.hpp"
 #include "checkpoint/numerics_check.hpp"
 #include "checkpoint/output_folder.hpp"
+#include "checkpoint/plan_notices.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/stray_weights.hpp"
 #include "checkpoint/tensor_name.hpp"
@@ -205,21 +208,6 @@ class ShardPlanner {
   std::int64_t elements_ = 0;  // of the tensor's matrices so far
 };
 
-// What a calibration left behind goes, and is named.
-void tell_dropped(ModelPlan& plan) {
-  const TensorEntry* first = nullptr;
-  std::size_t count = 0;
-  for (const TensorTreatment& tensor : plan.tensors) {
-    if (tensor.decision.treatment != Treatment::drop) continue;
-    if (count++ == 0) first = tensor.entry;
-  }
-  if (count == 0) return;
-  plan.summary.notices.push_back(fmt::format(
-      "{}{} left out: left over from a calibration, and no loader of a converted model "
-      "takes it",
-      in_quotes(first->name), count > 1 ? fmt::format(" and {} more are", count - 1) : " is"));
-}
-
 void start_summary(ModelPlan& plan) {
   for (const TensorTreatment& treatment : plan.tensors) {
     const TensorEntry& entry = *treatment.entry;
@@ -246,7 +234,6 @@ void start_summary(ModelPlan& plan) {
     plan.summary.dropped_files.push_back(file.path.string());
     plan.summary.dropped_reasons.push_back(file.reason);
   }
-  tell_dropped(plan);
 }
 
 std::string make_index(const ModelPlan& plan) {
@@ -282,7 +269,8 @@ Status add_totals(ModelPlan& plan, const QuantizeModelOptions& options) {
   summary.disk_needed = static_cast<std::int64_t>(needed);
   const auto free = free_space(options.output);
   if (!free) return free.failure();
-  summary.disk_free = static_cast<std::int64_t>(free.value());
+  const std::uint64_t held = options.resume ? held_bytes(plan, options) : 0;
+  summary.disk_free = static_cast<std::int64_t>(free.value() + held);
   return success();
 }
 
@@ -331,6 +319,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
             "run first",
             options.input.string(), *file)};
   }
+  if (Status named = check_file_names(model.value(), "quantize"); !named) return named.failure();
   if (Status whole = refuse_adapter(model.value()); !whole) return whole.failure();
   auto folder = sort_quantized_folder(std::move(model.value()), false, false);
   if (!folder) return folder.failure();
@@ -371,6 +360,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
     for (const ModelShard& shard : plan.model.shards) plan.shards.emplace_back().name = shard.name;
   }
   start_summary(plan);
+  tell_oddities(plan, classifier.value().facts());
   auto gaps = accept_gaps(plan.model, classifier.value().facts(), options.allow_incomplete);
   if (!gaps) return gaps.failure();
   plan.summary.notices.insert(plan.summary.notices.end(), gaps.value().begin(), gaps.value().end());
@@ -386,8 +376,12 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (!descriptions) return descriptions.failure();
   plan.config_text = std::move(descriptions.value().config);
   plan.other_texts = std::move(descriptions.value().others);
-  if (options.keep_codes && !plan.one_file) {
+  const bool described = options.container == Container::compressed_tensors ||
+                         options.container == Container::modelopt;
+  if (!plan.one_file && (options.keep_codes || described)) {
+    const std::size_t told = plan.summary.notices.size();
     if (Status kept = keep_kv_cache_scheme(plan, options.container); !kept) return kept.failure();
+    if (plan.summary.notices.size() == told) tell_undescribed_cache(plan);
   }
   if (!plan.model.index_name.empty()) plan.index_text = make_index(plan);
   if (Status checked = check_plan(plan); !checked) return checked.failure();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "checkpoint/conversion_report.hpp"
+#include "checkpoint/file_facts.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/named_file.hpp"
 
@@ -371,6 +372,7 @@ Result<ManifestFile> copy_into_place(const fs::path& from, const fs::path& to,
     at += part.size();
   }
   if (Status committed = output.value().commit(); !committed) return committed.failure();
+  take_permissions(from, to);
   return ManifestFile{size, hash.finish()};
 }
 

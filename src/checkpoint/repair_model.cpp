@@ -8,6 +8,7 @@
 
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/dense_output.hpp"
+#include "checkpoint/file_names.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/repair_plan.hpp"
@@ -280,6 +281,7 @@ RepairReport repair_model(const RepairModelOptions& options, const ProgressCallb
                 fmt::format("repair: '{}' is unfinished ('{}' is there); finish it first",
                             options.input.string(), *file));
   }
+  take(check_file_names(model, "repair"));
   const RepairPlan plan = take(plan_repair(std::move(model)));
   RepairReport report;
   report.changes = plan.changes;

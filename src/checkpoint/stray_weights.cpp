@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
 
+#include "checkpoint/classifier.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/model_files.hpp"
+#include "checkpoint/weight_reader.hpp"
 
 namespace microscale {
 namespace {
@@ -53,6 +58,39 @@ bool same_bytes(const InputFile& one, const TensorEntry& a, const InputFile& oth
   return true;
 }
 
+// The first and the last values, or nothing where the type is none of floats.
+std::optional<std::vector<float>> some_values(const InputFile& file, const TensorEntry& entry) {
+  constexpr std::int64_t piece = 1024;
+  const auto type = dense_type(entry.type);
+  if (!type) return std::nullopt;
+  const auto size = static_cast<std::uint64_t>(size_of(*type));
+  const auto count = static_cast<std::int64_t>(entry.bytes() / size);
+  const auto length = static_cast<std::uint64_t>(std::min(piece, count)) * size;
+  std::vector<float> values;
+  std::vector<std::uint8_t> bytes(length);
+  std::vector<float> some(length / size);
+  for (const std::uint64_t at : {entry.begin, entry.end - length}) {
+    if (!file.read_at(at, bytes)) return std::nullopt;
+    decode_dense(entry.type, bytes, some);
+    values.insert(values.end(), some.begin(), some.end());
+  }
+  return values;
+}
+
+// Whether a tensor begins and ends with the same values in both, as far as their types can hold
+// them.
+bool same_values(const InputFile& one, const TensorEntry& a, const InputFile& other,
+                 const TensorEntry& b) {
+  if (a.type == b.type) return same_bytes(one, a, other, b);
+  constexpr float coarsest = 1.0f / 128, least = 1e-6f;  // of BF16, and of F16 near 0
+  const auto left = some_values(one, a), right = some_values(other, b);
+  return left && right && left->size() == right->size() &&
+         std::equal(left->begin(), left->end(), right->begin(), [&](float x, float y) {
+           return x == y || (std::isnan(x) && std::isnan(y)) ||
+                  std::fabs(x - y) <= coarsest * std::fabs(x) + least;
+         });
+}
+
 // Of a file whose tensors the model has all, with equal shapes.
 std::string why_again(const ModelFolder& model, const InputFile& file,
                       const std::vector<TensorEntry>& tensors) {
@@ -60,12 +98,36 @@ std::string why_again(const ModelFolder& model, const InputFile& file,
   for (const TensorEntry& tensor : tensors) {
     const ModelTensor& own = *model.find(tensor.name);
     same_types &= tensor.type == own.entry->type;
-    same &= same_bytes(file, tensor, model.shards[own.shard].file, *own.entry);
+    same &= same_values(file, tensor, model.shards[own.shard].file, *own.entry);
   }
-  if (same) return "its tensors are in the model already";
-  return same_types ? "the model's tensors with other values: an average of the weights (EMA), or "
-                      "another version of the model"
-                    : "the model's tensors in another element type";
+  if (same) {
+    return same_types ? "its tensors are in the model already"
+                      : "the model's tensors in another element type";
+  }
+  return fmt::format(
+      "the model's tensors with other values{}: an average of the weights (EMA), or "
+      "another version of the model",
+      same_types ? "" : ", in another element type");
+}
+
+// Of files with about as many elements as the model under the names of Mistral's format: rows of
+// queries and keys lie in another order there, all else is equal.
+std::string why_mistral(const ModelFolder& model, const InputFile& file,
+                        const std::vector<TensorEntry>& tensors) {
+  std::multimap<std::vector<std::int64_t>, const ModelTensor*> by_shape;
+  for (const ModelTensor& own : model.tensors) by_shape.emplace(own.entry->shape, &own);
+  std::size_t same = 0;
+  for (const TensorEntry& tensor : tensors) {
+    const auto [begin, end] = by_shape.equal_range(tensor.shape);
+    same += std::any_of(begin, end, [&](const auto& own) {
+      const ModelTensor& other = *own.second;
+      return same_values(file, tensor, model.shards[other.shard].file, *other.entry);
+    });
+  }
+  return 2 * same >= tensors.size()
+             ? "the same weights under the names of Mistral's format"
+             : "about as many weights as the model has under the names of Mistral's format, with "
+               "other values: another version of the model";
 }
 
 // Whether the file is one of the model's numbered ones by its name. An empty one of these is taken
@@ -75,6 +137,15 @@ bool is_of_the_set(const ModelFolder& model, const std::string& name) {
   return own && std::any_of(model.shards.begin(), model.shards.end(), [&](const ModelShard& shard) {
            const auto other = numbered_name(shard.name);
            return other && other->base == own->base && other->count == own->count;
+         });
+}
+
+// The same base with another count: left over from another download.
+bool is_of_another_set(const ModelFolder& model, const std::string& name) {
+  const auto own = numbered_name(name);
+  return own && std::any_of(model.shards.begin(), model.shards.end(), [&](const ModelShard& shard) {
+           const auto other = numbered_name(shard.name);
+           return other && other->base == own->base && other->count != own->count;
          });
 }
 
@@ -91,7 +162,7 @@ void sort_in(ModelFolder& model, const std::string& name, bool mistral) {
   const std::vector<TensorEntry>& tensors = header.value().tensors;
   if (tensors.empty() && !is_of_the_set(model, name)) return leave_out(model, name, no_tensors);
   if (mistral) {
-    return leave_out(model, name, "the same weights under the names of Mistral's format");
+    return leave_out(model, name, why_mistral(model, file.value(), tensors));
   }
   const TensorEntry* again = nullptr;
   std::size_t known = 0;
@@ -111,6 +182,12 @@ void sort_in(ModelFolder& model, const std::string& name, bool mistral) {
         "along as it is",
         in_quotes(name), known, in_quotes(again->name),
         known < tensors.size() ? "beside others" : "in other shapes"));
+  }
+  if (is_of_another_set(model, name)) {
+    model.notices.push_back(fmt::format(
+        "{} is by its name one of another number of files than the model's; none of its tensors is "
+        "in the model, and it is taken along as it is",
+        in_quotes(name)));
   }
   model.strays.push_back({name, std::move(file.value()), std::move(header.value()), true});
   model.other_files.emplace_back(name);

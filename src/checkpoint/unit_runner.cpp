@@ -72,6 +72,7 @@ UnitRunner::UnitRunner(const ModelPlan& plan, const QuantizeModelOptions& option
       output_(output),
       advance_(std::move(advance)),
       scan_(plan),
+      kept_values_(plan),
       global_scales_(plan.groups.size(), 1.0f),
       costs_(plan.tensors.size()),
       kept_(plan, options, scan_) {
@@ -309,6 +310,9 @@ void UnitRunner::copy_piece(const Unit& unit, Workspace& work) {
   const auto buffer = first(work.input, static_cast<std::int64_t>(length));
   take(read_copied(source, offset, buffer, work.scratch));
   output_.write(unit.shard, copy.at + offset, buffer);
+  const StoredType type = copied_type(source);
+  kept_values_.look_at(copy.tensor, type,
+                       static_cast<std::int64_t>(offset * 8) / bits_per_element(type), buffer);
   advance_(static_cast<std::int64_t>(share(source.stored_bytes(), offset + length, bytes) -
                                      share(source.stored_bytes(), offset, bytes)),
            entry.name);
@@ -324,6 +328,7 @@ void UnitRunner::copy_slice(const Unit& unit, Workspace& work) {
     const auto buffer = first(work.input, tile.elements() * size);
     take(source_of(copy.tensor).read_tile(copy.slice, tile, buffer, work.scratch));
     output_.write(unit.shard, copy.at + static_cast<std::uint64_t>(tile.row * size), buffer);
+    kept_values_.look_at(copy.tensor, entry.type, copy.slice.element(tile.row, 0), buffer);
   }
   advance_(copy.slice.rows * size, entry.name);
 }

@@ -12,6 +12,7 @@
 
 #include "checkpoint/importance.hpp"
 #include "checkpoint/kept_tiles.hpp"
+#include "checkpoint/kept_values.hpp"
 #include "checkpoint/output_shards.hpp"
 #include "checkpoint/schedule.hpp"
 #include "checkpoint/tile.hpp"
@@ -52,6 +53,8 @@ class UnitRunner {
   bool run(const Unit& unit, Workspace& work);
 
   const WeightScan& scan() const { return scan_; }
+  /// Of what was copied so far.
+  const KeptValues& kept_values() const { return kept_values_; }
 
   /// Settles the global scales of all groups with these units; call it when they are done, while no
   /// other unit runs.
@@ -82,6 +85,7 @@ class UnitRunner {
   OutputShards& output_;
   Advance advance_;
   WeightScan scan_;
+  KeptValues kept_values_;
   std::optional<Importance> importance_;
   bool transposed_ = false;           // some matrix is read through Workspace::scratch
   bool packs_ = false;                // the container's tiles are made in Workspace::scratch

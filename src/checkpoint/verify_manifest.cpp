@@ -101,10 +101,13 @@ class ManifestCheck {
     if (!found) {
       report(Severity::error, "manifest-file", name, "", found.failure().message);
     } else if (found.value() != wanted) {
-      report(severity, "manifest-file", name, "",
-             fmt::format("the file was changed after the folder was written ({} bytes, then {}){}",
-                         found.value().bytes, wanted.bytes,
-                         severity == Severity::error ? fmt::format("; {}", advice) : ""));
+      report(
+          severity, "manifest-file", name, "",
+          fmt::format("the file was changed after the folder was written ({}){}",
+                      found.value().bytes != wanted.bytes
+                          ? fmt::format("{} bytes, then {}", found.value().bytes, wanted.bytes)
+                          : fmt::format("the same {} bytes long, with another hash", wanted.bytes),
+                      severity == Severity::error ? fmt::format("; {}", advice) : ""));
     }
   }
 

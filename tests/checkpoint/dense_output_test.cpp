@@ -69,5 +69,12 @@ TEST(DenseOutput, names_the_run_that_did_not_finish) {
   EXPECT_EQ(unfinished_run(take(open_model_folder(folder / "in"))), ".microscale-journal");
 }
 
+TEST(DenseOutput, a_run_that_was_killed_before_its_marker_leaves_an_empty_folder) {
+  TemporaryFolder folder;
+  const ModelFolder input = opened(folder / "in");
+  testing::write_file(folder / "out" / (std::string(dequantize_marker) + ".partial"), "");
+  EXPECT_TRUE(testing::succeeds(begin_dense_output(input, true, folder / "out", 10)));
+}
+
 }  // namespace
 }  // namespace microscale

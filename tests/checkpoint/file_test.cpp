@@ -15,6 +15,7 @@
 namespace microscale {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::fails_with;
 using testing::read_file;
 using testing::succeeds;
@@ -226,6 +227,22 @@ TEST(InputFile, a_planned_one_has_a_size_and_no_bytes) {
   std::vector<std::uint8_t> bytes(4);
   EXPECT_TRUE(testing::fails_with(file.read_at(0, bytes), "cannot read 'later.safetensors'"));
   EXPECT_TRUE(testing::fails_with(file.read_at(8, bytes), "has only 10 bytes"));
+}
+
+TEST(PartialPath, fits_where_the_name_itself_does) {
+  EXPECT_EQ(partial_path("d/a.bin"), "d/a.bin.partial");
+  EXPECT_EQ(partial_path(std::string(247, 'n')), std::string(247, 'n') + ".partial");
+  TemporaryFolder folder;
+  for (const std::size_t length : {248u, 255u}) {
+    const std::string name(length, 'n');
+    const fs::path partial = partial_path(folder / name);
+    EXPECT_EQ(partial.parent_path(), folder.path());
+    EXPECT_EQ(partial, partial_path(folder / name)) << "not the same again";
+    EXPECT_EQ(partial.extension(), ".partial");
+    EXPECT_NE(partial, partial_path(folder / (name.substr(1) + "m")));
+    ASSERT_TRUE(succeeds(write_file_atomically(folder / name, "x"))) << length;
+    EXPECT_EQ(read_file(folder / name), "x");
+  }
 }
 
 }  // namespace

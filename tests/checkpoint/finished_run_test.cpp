@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "checkpoint/convert.hpp"
 #include "checkpoint/journal.hpp"
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/sample_model.hpp"
 
 namespace microscale {
@@ -124,6 +127,40 @@ TEST(LooksFinished, asks_for_a_folder_without_a_journal_that_holds_something) {
   EXPECT_TRUE(looks_finished(options));
   testing::write_file(folder / std::string(journal_name), "{}\n");
   EXPECT_FALSE(looks_finished(options));
+}
+
+// Samples do not see every value, and the manifest has nothing else of the input.
+TEST_F(FinishedRunTest, of_an_input_that_was_written_later_says_so) {
+  const fs::path file = options_.input / "model-00001-of-00002.safetensors";
+  fs::last_write_time(
+      file, fs::last_write_time(options_.output / manifest_name) + std::chrono::seconds(10));
+  const FinishedRun finished = convert_model(options_).finished;
+  ASSERT_EQ(finished.notes.size(), 1u);
+  EXPECT_EQ(finished.notes[0].find("'model-00001-of-00002.safetensors' of the input was written "
+                                   "after this folder was: only samples of it were compared"),
+            0u)
+      << finished.notes[0];
+}
+
+TEST_F(FinishedRunTest, names_the_texts_that_it_would_write_otherwise) {
+  testing::write_file(options_.output / "config.json", R"({"model_type": "llama"})");
+  const FinishedRun finished = convert_model(options_).finished;
+  ASSERT_EQ(finished.notes.size(), 1u);
+  EXPECT_EQ(finished.notes[0],
+            "'config.json' is not what this run would write, and stays as it is; remove it, and "
+            "the same command writes it again");
+}
+
+// What an interrupted run has reserved is not asked for again.
+TEST_F(FinishedRunTest, holds_what_is_finished_and_what_is_not) {
+  const ModelPlan plan = take(make_model_plan(options_));
+  const std::uint64_t whole = held_bytes(plan, options_);
+  EXPECT_GE(whole, static_cast<std::uint64_t>(plan.summary.bytes_after));
+  const fs::path shard = options_.output / "model-00001-of-00002.safetensors";
+  fs::rename(shard, fs::path(shard) += ".partial");
+  EXPECT_EQ(held_bytes(plan, options_), whole);
+  fs::remove(fs::path(shard) += ".partial");
+  EXPECT_LT(held_bytes(plan, options_), whole);
 }
 
 }  // namespace

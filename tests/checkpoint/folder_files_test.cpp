@@ -187,5 +187,12 @@ TEST(ListFolder, a_folder_that_is_not_there_is_refused) {
   EXPECT_TRUE(fails_with(list_folder("/nonexistent/folder"), "cannot list the files of"));
 }
 
+TEST(ReasonToLeaveOut, descriptions_of_other_tools_stay_behind) {
+  for (const char* name : {"quantize_config.json", "quant_config.json"}) {
+    EXPECT_EQ(reason_to_leave_out(name, 10), "GPTQ's or AWQ's description of quantized weights");
+    EXPECT_EQ(reason_to_leave_out(std::filesystem::path("part") / name, 10), "");
+  }
+}
+
 }  // namespace
 }  // namespace microscale

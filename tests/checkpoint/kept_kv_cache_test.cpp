@@ -78,5 +78,22 @@ TEST(KeptKvCache, what_a_container_has_no_words_for_is_said) {
   EXPECT_NE(plan.notices.back().find("no words for the key-value cache"), std::string::npos);
 }
 
+TEST(KeptKvCache, quantize_hands_the_scheme_on_and_dequantize_leaves_the_scales_out) {
+  TemporaryFolder place;
+  write_model(place / "in", fp8);
+  QuantizeModelOptions options;
+  options.input = place / "in";
+  options.output = place / "out";
+  options.format = Format::mxfp8_e4m3;
+  quantize_model(options);
+  EXPECT_EQ(json_of(place / "out" / "config.json")["quantization_config"]["kv_cache_scheme"], fp8);
+  const DequantizedModel dense =
+      dequantize_model({.input = place / "in", .output = place / "dense"});
+  std::vector<std::string> dropped;
+  for (const auto& left : dense.left_out) dropped.push_back(left.name);
+  EXPECT_EQ(dropped, (std::vector<std::string>{"model.layers.0.self_attn.k_scale",
+                                               "model.layers.0.self_attn.v_scale"}));
+}
+
 }  // namespace
 }  // namespace microscale

@@ -120,5 +120,22 @@ TEST(Manifest, that_is_damaged_is_refused) {
                          "'t' is in two files"));
 }
 
+// verify opens what the manifest names, so that must lie in the folder.
+TEST(Manifest, that_names_files_elsewhere_is_refused) {
+  const std::string hash = std::string(R"("hash": ")") + zeros + '"';
+  const auto naming = [&](const std::string& name) {
+    return parse_manifest(R"({"manifest": 1, "hash": "xxh3_128", "files": {}, "other_files": {")" +
+                          name + R"(": {"bytes": 1, )" + hash + "}}}");
+  };
+  for (const char* name : {"../a", "a/../../b", "/etc/passwd", "", "..", "a/"}) {
+    EXPECT_TRUE(fails_with(naming(name), "is no file within the folder")) << name;
+  }
+  for (const char* name : {"a", "a/b", ".a", "a..b", "..a/b"})
+    EXPECT_TRUE(naming(name).ok()) << name;
+  const std::string one = R"({"t": {"dtype": "U8", "shape": [1], )" + hash + "}}";
+  EXPECT_TRUE(fails_with(parse_manifest(with_files(R"({"../f": )" + one + "}")),
+                         "'../f' is no file within the folder"));
+}
+
 }  // namespace
 }  // namespace microscale

@@ -291,7 +291,7 @@ TEST_F(QuantizeModel, refuses_what_it_cannot_do_before_writing) {
                [&] { quantize_model(bad); });
   bad = options();
   bad.ignore = {"*"};
-  expect_error(ErrorCode::bad_input, "nothing in", [&] { quantize_model(bad); });
+  expect_error(ErrorCode::invalid_argument, "nothing in", [&] { quantize_model(bad); });
   bad = options();
   bad.max_memory = 1 << 20;
   expect_error(ErrorCode::out_of_memory, "memory limit of 1 MiB is too small",

@@ -146,5 +146,56 @@ TEST(StrayWeights, an_empty_file_of_a_numbered_set_is_taken_along) {
   EXPECT_TRUE(verify_model({.input = folder / "out", .threads = 1}).empty());
 }
 
+// A copy of the model is left out with a reason that was looked at.
+TEST(StrayWeights, reasons_say_what_the_values_are) {
+  const auto times = [](float factor, StoredType type) {
+    std::vector<float> values(64 * 64);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = factor * static_cast<float>(i % 7);
+    return testing::tensor_of(type, {64, 64}, values);
+  };
+  const std::string name = "model.layers.0.self_attn.o_proj.weight";
+  const auto reason = [&](const std::string& file, const std::string& tensor, float factor,
+                          StoredType type) {
+    TemporaryFolder folder;
+    TestModel model;
+    model.shards[0][name] = times(1, StoredType::bf16);
+    model.write(folder / "in");
+    write_safetensors(folder / "in" / file, {{tensor, times(factor, type)}});
+    const ModelFolder opened = take(open_model_folder(folder / "in"));
+    return opened.left_out_files.size() == 1 ? opened.left_out_files[0].reason : "";
+  };
+  constexpr StoredType bf16 = StoredType::bf16, f16 = StoredType::f16;
+  EXPECT_EQ(reason("model.fp16.safetensors", name, 1, f16),
+            "the model's tensors in another element type");
+  EXPECT_EQ(reason("model.fp16.safetensors", name, 1.5f, f16),
+            "the model's tensors with other values, in another element type: an average of the "
+            "weights (EMA), or another version of the model");
+  EXPECT_EQ(reason("ema.safetensors", name, 1.5f, bf16),
+            "the model's tensors with other values: an average of the weights (EMA), or another "
+            "version of the model");
+  const std::string mistral = "layers.0.attention.wo.weight";
+  EXPECT_EQ(reason("consolidated.safetensors", mistral, 1, bf16),
+            "the same weights under the names of Mistral's format");
+  EXPECT_NE(reason("consolidated.safetensors", mistral, 2, bf16).find("with other values"),
+            std::string::npos);
+}
+
+TEST(StrayWeights, a_file_of_another_numbered_set_is_told) {
+  TemporaryFolder folder;
+  TestModel model;
+  model.shards.resize(2);
+  model.shards[0]["a.weight"] = random_tensor(StoredType::bf16, {4}, 1);
+  model.shards[1]["b.weight"] = random_tensor(StoredType::bf16, {4}, 1);
+  model.write(folder / "in");
+  write_safetensors(folder / "in/model-00003-of-00003.safetensors",
+                    {{"c.weight", random_tensor(StoredType::bf16, {4}, 1)}});
+  const ModelFolder opened = take(open_model_folder(folder / "in"));
+  ASSERT_EQ(opened.notices.size(), 1u);
+  EXPECT_EQ(opened.notices[0].find("'model-00003-of-00003.safetensors' is by its name one of "
+                                   "another number of files"),
+            0u)
+      << opened.notices[0];
+}
+
 }  // namespace
 }  // namespace microscale

@@ -125,6 +125,11 @@ std::vector<std::string> choices_of(std::string_view placeholder) {
 
 Format format_from(const std::string& name) {
   const std::optional<Format> format = parse_format(name);
+  if (!format && name == "fp8") {
+    wrong(
+        "--format has no fp8, whose scales are no block's; a whole model becomes FP8, with a scale "
+        "for each row, by --format mxfp8 --use '*=fp8'");
+  }
   if (!format) unknown("--format", name, choices_of("FORMAT"));
   return *format;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "arguments.hpp"
 #include "checkpoint/inspect_model.hpp"
 #include "checkpoint/json.hpp"
 #include "commands.hpp"
@@ -225,8 +226,14 @@ std::string suggestions(const QuantizedFolder& folder, const std::string& wanted
       names.push_back(in_quotes(tensor.name));
     }
   }
-  return names.empty() ? "; leave it out to list all"
-                       : fmt::format("; there is {}", fmt::join(names, ", "));
+  if (!names.empty()) return fmt::format("; there is {}", fmt::join(names, ", "));
+  std::vector<std::string> all;
+  for (const LogicalTensor& tensor : folder.tensors) all.push_back(tensor.name);
+  // A module's name stands for its weight.
+  for (const std::string& name : {wanted, wanted + ".weight"}) {
+    if (std::string near = did_you_mean(name, all); !near.empty()) return near;
+  }
+  return "; leave it out to list all";
 }
 
 }  // namespace

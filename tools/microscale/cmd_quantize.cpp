@@ -120,8 +120,10 @@ void print_already_done(const Conversion& conversion, const QuantizeCommand& com
       "Already done: '{}' holds the weights that this run would write in {}. {}\n",
       command.options.output.string(), info(command.options.format).name,
       finished.hashes_checked
-          ? "Input and options are those that its manifest names, and every tensor has the hash "
-            "that it had when it was written."
+          ? "Options are those that its manifest names, and so is the input as far as sizes, "
+            "headers "
+            "and samples of 2 MiB a file tell; every tensor has the hash that it had when it was "
+            "written."
           : "It has no manifest, so names, sizes and headers were compared; the bytes of weights, "
             "and the scale rule that made them, were not.");
   for (const std::string& file : finished.mended) text += "written again: " + file + "\n";

@@ -137,6 +137,14 @@ void print_text(const VerifyReport& report, const std::string& path, Console& co
 }  // namespace
 
 int run(const VerifyCommand& command, Console& console) {
+  std::error_code error;
+  if (std::filesystem::equivalent(command.path, command.source, error) && !error) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("verify: --source '{}' is the folder itself; name the model that it was "
+                    "made of",
+                    command.source.string()));
+  }
   CommandProgress progress(console, "verify");
   const VerifyReport report = verify_checkpoint(command.path,
                                                 {.threads = command.threads,

@@ -75,6 +75,7 @@ Console::Console() {
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) != fd) _exit(4);
   }
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f: the write that is too long fails, and is reported
   out = text_style(STDOUT_FILENO);
   err = text_style(STDERR_FILENO);
 }

@@ -1,0 +1,95 @@
+#include "checkpoint/plan_notices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "checkpoint/json.hpp"
+#include "checkpoint/quantization_config.hpp"
+#include "checkpoint/tensor_name.hpp"
+
+namespace microscale {
+namespace {
+
+// What a calibration left behind goes, and is named.
+void tell_dropped(ModelPlan& plan) {
+  const TensorEntry* first = nullptr;
+  std::size_t count = 0;
+  for (const TensorTreatment& tensor : plan.tensors) {
+    if (tensor.decision.treatment != Treatment::drop) continue;
+    if (count++ == 0) first = tensor.entry;
+  }
+  if (count == 0) return;
+  plan.summary.notices.push_back(fmt::format(
+      "{}{} left out: left over from a calibration, and no loader of a converted model "
+      "takes it",
+      in_quotes(first->name), count > 1 ? fmt::format(" and {} more are", count - 1) : " is"));
+}
+
+// A folder whose config.json will say how weights are quantized, and not of what model.
+void tell_missing_config(ModelPlan& plan, const ModelFacts& facts) {
+  if (plan.model.is_gguf || plan.one_file || facts.names_model())
+    return;  // a bare GGUF file has its own notice
+  plan.summary.notices.push_back(
+      fmt::format("{}: the output's says only how its weights are quantized, and no loader knows "
+                  "the model from "
+                  "that; put the model's config.json beside the weights and convert again",
+                  plan.model.config_text
+                      ? "config.json names no model (model_type, architectures or _class_name)"
+                      : "there is no config.json"));
+}
+
+// Layers that are kept because config.json counts fewer, though nothing else marks them.
+void tell_uncounted_layers(ModelPlan& plan, const ModelFacts& facts) {
+  if (!facts.layers) return;
+  std::map<std::string, std::set<std::int64_t>> uncounted;  // stack -> layers
+  std::set<std::pair<std::string, std::int64_t>> marked;
+  for (const TensorTreatment& tensor : plan.tensors) {
+    const auto layer = repeated_layer_of(tensor.entry->name);
+    if (!layer || layer->number < *facts.layers) continue;
+    const std::string stack(layer->stack);
+    constexpr std::array<std::string_view, 4> marks{"eh_proj", "enorm", "hnorm", "shared_head"};
+    if (has_part(parts_of(tensor.entry->name), marks)) marked.emplace(stack, layer->number);
+    if (tensor.decision.kept == Kept::prediction_layer) uncounted[stack].insert(layer->number);
+  }
+  for (const auto& [stack, layers] : uncounted) {
+    const bool bare = std::any_of(layers.begin(), layers.end(), [&](std::int64_t number) {
+      return !marked.contains({stack, number});
+    });
+    if (!bare) continue;
+    plan.summary.notices.push_back(
+        fmt::format("{} layer{} of {} {} kept as prediction layers, because num_hidden_layers in "
+                    "config.json is "
+                    "{}; if that number is wrong, correct it and convert again",
+                    layers.size(), layers.size() == 1 ? "" : "s", in_quotes(stack),
+                    layers.size() == 1 ? "is" : "are", *facts.layers));
+  }
+}
+
+}  // namespace
+
+void tell_oddities(ModelPlan& plan, const ModelFacts& facts) {
+  tell_dropped(plan);
+  tell_missing_config(plan, facts);
+  tell_uncounted_layers(plan, facts);
+}
+
+void tell_undescribed_cache(ModelPlan& plan) {
+  const auto is_scale = [](const TensorTreatment& tensor) {
+    return tensor.verdict.kind == TensorKind::kv_scale;
+  };
+  const auto first = std::find_if(plan.tensors.begin(), plan.tensors.end(), is_scale);
+  if (first == plan.tensors.end()) return;
+  const auto config = parse_quantization_config(plan.config_text);
+  if (!config || !config.value() || config.value()->kv_cache) return;
+  const auto more = std::count_if(first + 1, plan.tensors.end(), is_scale);
+  plan.summary.notices.push_back(fmt::format(
+      "{}{} copied: scales of the key-value cache, which the input's config.json does not describe "
+      "(kv_cache_scheme), so engines use them only where they are told to",
+      in_quotes(first->entry->name), more > 0 ? fmt::format(" and {} more are", more) : " is"));
+}
+
+}  // namespace microscale
