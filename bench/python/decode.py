@@ -74,6 +74,7 @@ def filled_packed(model, batch, context):
     for layer in range(model.config.num_hidden_layers):
         cache.update(k, k, layer)
         cache.layers[layer].cache.append(k.transpose(1, 2), k.transpose(1, 2))
+        cache.layers[layer].awaited = False  # of attend, which would have appended
     return cache
 
 

@@ -24,7 +24,8 @@ stamp=$venv/$(cat $lists/*.txt | sha256sum | cut -c1-16).installed
 if [ ! -f "$stamp" ]; then
   rm -rf $venv
   scripts/step "make $venv" python3 -m venv $venv || not_run "python3 -m venv failed; python3-venv is needed"
-  pip="$venv/bin/pip --disable-pip-version-check install --progress-bar off"
+  # Modules are compiled when they are imported: a small part of torch's and transformers' ever is.
+  pip="$venv/bin/pip --disable-pip-version-check install --progress-bar off --no-compile"
   imports() { $venv/bin/python -c "import torch, transformers, compressed_tensors"; }
   lean() { # torch without most of CUDA's libraries: the system's, if the linker finds them
     scripts/step "install torch without CUDA" $pip --no-deps -r $lists/requirements.txt -r $lists/cuda.txt &&

@@ -12,7 +12,7 @@ struct Group {
   std::string_view members;  // comma-separated; no name is in two groups
   std::string_view fused;    // what vLLM calls the layer that it makes of them
 };
-constexpr std::array<Group, 16> groups{{
+constexpr std::array<Group, 17> groups{{
     {"q_proj,k_proj,v_proj", "qkv_proj"},                 // Llama and most others
     {"query,key,value", "qkv_proj"},                      // BERT
     {"q_lin,k_lin,v_lin", "qkv_proj"},                    // DistilBERT
@@ -21,7 +21,7 @@ constexpr std::array<Group, 16> groups{{
     {"gate_proj,up_proj", "gate_up_proj"},                // Llama
     {"w1,w3", "gate_up_proj"},                            // Mixtral, DeepSeek
     {"q_a_proj,kv_a_proj_with_mqa", "fused_qkv_a_proj"},  // DeepSeek V2, V3
-    {"wq_a,wkv_a,wkv_a_with_mqa", "fused_wqa_wkv"},       // DeepSeek as released
+    {"wq_a,wkv_a,wkv_a_with_mqa,wkv", "fused_wqa_wkv"},   // DeepSeek as released; V4: wkv
     {"in_proj_qkv,in_proj_z", "in_proj_qkvz"},            // Qwen3.5 linear attention
     {"in_proj_b,in_proj_a", "in_proj_ba"},
     {"to_q,to_k,to_v", "to_qkv"},                         // diffusers
@@ -29,6 +29,7 @@ constexpr std::array<Group, 16> groups{{
     {"q,k,v", "qkv_proj"},                                // T5, Wan
     {"wi_0,wi_1", "wi"},                                  // T5
     {"c_fc_0,c_fc_1", "gate_up_proj"},                    // EXAONE
+    {"fc11,fc12", "gate_up_proj"},                        // Nomic BERT
 }};
 
 bool lists(std::string_view members, std::string_view leaf) {

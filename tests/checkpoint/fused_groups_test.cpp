@@ -15,6 +15,8 @@ TEST(FusedGroups, puts_members_of_one_parent_together) {
   EXPECT_EQ(fused_group_of("a.experts.3.w1"), fused_group_of("a.experts.3.w3"));
   EXPECT_EQ(fused_group_of("a.self.query"), fused_group_of("a.self.value"));
   EXPECT_EQ(fused_group_of("a.q_a_proj"), fused_group_of("a.kv_a_proj_with_mqa"));
+  EXPECT_EQ(fused_group_of("a.attn.wq_a"), fused_group_of("a.attn.wkv"));
+  EXPECT_EQ(fused_group_of("a.mlp.fc11"), fused_group_of("a.mlp.fc12"));
 }
 
 TEST(FusedGroups, leaves_single_layers_alone) {
