@@ -2,11 +2,7 @@
 # Do the real Python readers of compressed-tensors checkpoints read what we write, do we read GGUF files as the gguf
 # package and transformers do, and do microscale.torch and microscale.jax work? Makes
 # a virtual environment under .venv/ once (2 GB where CUDA's libraries are installed, else 6, mostly torch), runs the
-<<<<<<< HEAD
-# checks on all-MiniLM-L6-v2 and SmolLM2, then python/tests_torch and python/tests_jax on the wheel.
-=======
-# checks on the demo's model, then python/tests_torch, tests_transformers and tests_jax on the wheel.
->>>>>>> 1a6c2197 (wip2)
+# checks on all-MiniLM-L6-v2 and SmolLM2, then python/tests_torch, tests_transformers and tests_jax on the wheel.
 # Exit code 77 and NOT RUN when the packages or the model cannot be had; 1 when a check ran and failed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
