@@ -232,6 +232,8 @@ def leftovers(tree):
                 yield name, number, "a path of one machine; make it relative, or an option"
             if Path(name).suffix in CODE and later.search(line):
                 yield name, number, "work left for later; finish it, or state the limit in words"
+            if line.startswith(("<" * 7 + " ", ">" * 7 + " ")):
+                yield name, number, "a mark of a merge; keep what is right of both sides"
 
 
 def documented_paths(tree):

@@ -48,6 +48,7 @@ BROKEN = [
     ("a non-ASCII source", {"src/core/a.cpp": "// 4\u00d7\n"}, "src/core/a.cpp:1: non-ASCII character U+00D7"),
     ("a path of a machine", {"README.md": "cd /home/me/microscale\n"}, "README.md:1: a path of one machine"),
     ("work left for later", {"src/core/a.cpp": "// TODO: finish\n"}, "src/core/a.cpp:1: work left for later"),
+    ("a merge half done", {"README.md": "<<<<<<< HEAD\n"}, "README.md:1: a mark of a merge"),
     ("a path that is gone", {"HACKING.md": "Open `src/core/zz.cpp`.\n"}, "HACKING.md:1: names src/core/zz.cpp"),
     ("a comment about a file that is gone", {"src/core/a.cpp": "// As in zz.hpp.\nint a() { return 1; }\n"},
      "src/core/a.cpp:1: names zz.hpp"),
