@@ -38,11 +38,14 @@ std::uint8_t e4m3_power(int exponent) {
 // Sixteen codes times 2^shift (1 or -1), if E2M1 has all of them.
 std::optional<std::uint64_t> shifted(std::uint64_t codes, int shift) {
   constexpr std::uint8_t none = 8;
-  constexpr std::uint8_t doubled[8] = {0, 2, 4, 5, 6, 7, none, none};  // 0.5, 1, 1.5, 2, 3, 4, 6
-  constexpr std::uint8_t halved[8] = {0, none, 1, none, 2, 3, 4, 5};
+  // Of 0, 0.5, 1, 1.5, 2, 3, 4, 6. Static, and chosen by a pointer: of two arrays on the stack g++
+  // 12 takes the wrong elements where it instruments accesses.
+  static constexpr std::uint8_t doubled[8] = {0, 2, 4, 5, 6, 7, none, none};
+  static constexpr std::uint8_t halved[8] = {0, none, 1, none, 2, 3, 4, 5};
+  const std::uint8_t* const table = shift > 0 ? doubled : halved;
   std::uint64_t result = codes & signs;
   for (int at = 0; at < 64; at += 4) {
-    const std::uint8_t code = (shift > 0 ? doubled : halved)[codes >> at & 7];
+    const std::uint8_t code = table[codes >> at & 7];
     if (code == none) return std::nullopt;
     result |= static_cast<std::uint64_t>(code) << at;
   }
