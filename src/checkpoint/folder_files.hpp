@@ -42,7 +42,7 @@ Result<FolderFiles> list_folder(const std::filesystem::path& root);
 /// to copy.
 std::string reason_to_leave_out(const std::filesystem::path& relative, std::uint64_t bytes);
 
-/// Whether a file holds weights, by its ending: nobody edits such a file on purpose.
+/// Whether a file holds weights, by its ending. Users edit no such file by hand.
 bool holds_weights(const std::filesystem::path& file);
 
 /// The file by which a run of ours marks a folder that it has not written to the end, if one of

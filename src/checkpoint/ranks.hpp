@@ -9,8 +9,8 @@
 
 namespace microscale {
 
-/// This process among them. A rank that fails ends them all, so that none waits forever: that is
-/// for whoever started them.
+/// This process among them. Where a rank fails, mpirun ends the others, so that none waits
+/// forever.
 class Ranks {
  public:
   virtual ~Ranks() = default;

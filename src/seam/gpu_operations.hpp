@@ -65,7 +65,8 @@ struct GpuOperations {
   /// Why GPUs leave a tile with these options to the host, in words; empty if they take it.
   std::string_view (*host_only_reason)(const QuantizeOptions&);
 
-  /// Whether `data` is a GPU's memory that the CPU does not read. False for what nobody knows.
+  /// Whether `data` is a GPU's memory that the CPU does not read. False where the driver
+  /// does not know the address.
   bool (*is_gpu_memory)(const void* data);
 };
 

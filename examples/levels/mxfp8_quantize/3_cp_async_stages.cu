@@ -20,8 +20,8 @@ constexpr int row_chunks = tile_cols / chunk_elements;  // 32: one a lane, so a 
 
 using Tile = uint4[8][row_chunks];
 
-/// Starts the copies of one tile. Chunks outside the matrix are not copied; nobody stores their
-/// codes.
+/// Starts the copies of one tile. Chunks outside the matrix are not copied; their codes are
+/// not stored.
 __device__ void start_copies(const Args& args, Tile& tile, std::int64_t first_row,
                              std::int64_t first_col) {
   const std::int64_t col = first_col + threadIdx.x * chunk_elements;

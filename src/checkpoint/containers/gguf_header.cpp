@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t first_read = 1 << 20;  // bytes; enough for most headers
 
 // Goes through the header; the first complaint stays. Bytes that are in the file but not in `start`
-// are no complaint: whoever called comes again with more of them.
+// are no complaint: read_gguf_header reads more of them and begins anew.
 class HeaderParser {
  public:
   HeaderParser(std::span<const std::uint8_t> start, std::uint64_t file_size)

@@ -78,7 +78,7 @@ struct Nvfp4Tokens : E2m1Tokens {
   }
 };
 
-// MX elements become BF16, whoever asks: multiplies_f16 (cuda/matmul/in_registers/launch.cpp).
+// MX elements become BF16 for every kernel: multiplies_f16 (cuda/matmul/in_registers/launch.cpp).
 struct Mxfp4Tokens : E2m1Tokens {
   static constexpr int block = 32;
   template <bool>

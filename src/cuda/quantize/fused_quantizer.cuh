@@ -332,7 +332,7 @@ struct LaneQuantizer {
     std::uint32_t words[words_here], bytes;
   };
 
-  /// The same as a function of its own: whoever calls it seldom keeps no registers for it.
+  /// The same as a function of its own: a kernel that calls it seldom keeps no registers for it.
   __device__ __noinline__ static RareCodes encode_rare(const QuantizeArgs& args, Shared shared,
                                                        const RareValues& values) {
     LaneValues v;

@@ -124,7 +124,7 @@ def _dense_mask(
     seen = seen[None, None]
     if attention_mask is not None:
         seen = seen & attention_mask[:, None, None, -keys:].bool()
-        seen = seen | ~seen.any(-1, keepdim=True)  # a padded query sees all, which nobody reads, and no NaN
+        seen = seen | ~seen.any(-1, keepdim=True)  # padded queries see all, so that none has a NaN
     return seen
 
 

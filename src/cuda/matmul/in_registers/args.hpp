@@ -289,7 +289,7 @@ struct Args {
   std::uint64_t* flags;        // whether they are there: of each block, one for each warpgroup
   std::uint64_t ticket;        // what a flag says then: a number that no other call has
   std::int32_t vectors;        // pieces of d's rows of 16 bytes begin at multiples of 16
-  std::int32_t constant;       // nobody writes the weights while the grid in front ends
+  std::int32_t constant;       // no kernel in flight writes the weights (constant_weights)
   std::int32_t partial;        // `tiles`: some tile of d may have fewer rows than `tokens`
   ProductRows rows;
   ProductOutput output;

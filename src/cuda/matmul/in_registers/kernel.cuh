@@ -14,11 +14,11 @@
 //
 // Where whole tiles would leave multiprocessors idle, tiles are cut into ranges of k
 // (args.hpp), and a block has units, ranges or whole tiles, one after the other
-// (walk.cuh). The sums of ranges go to memory, and whoever has a tile's last range adds them
-// to its own (sums.cuh). Where all tiles have equally many ranges, an even number, pairs of
-// these exchange halves of their sums in a cluster first (sums.cuh). The first unit is found
-// before the grid in front has ended; where nobody writes the weights any more, half a ring of them
-// is asked for, too, of unpacked ones a whole ring.
+// (walk.cuh). The sums of ranges go to memory, and the block that has a tile's last range
+// adds them to its own (sums.cuh). Where all tiles have equally many ranges, an even number, pairs
+// of these exchange halves of their sums in a cluster first (sums.cuh). The first unit is found
+// before the grid in front has ended; of constant weights, which no kernel in flight writes, half a
+// ring is asked for, too, of unpacked ones a whole ring.
 #pragma once
 
 #include <cstdint>
@@ -117,9 +117,10 @@ class TileProduct {
     __syncthreads();
   }
 
-  /// While the grid in front ends: asks for half a ring of the first unit's weights, if nobody
-  /// writes them; if somebody may, brings them to the second-level cache, whose copies will see it
-  /// all the same. The chunk behind the last one that is on its way to its stage.
+  /// While the grid in front ends: asks for half a ring of the first unit's weights, if they
+  /// are constant; if a kernel in flight may write them, brings them to the second-level cache,
+  /// whose copies will see it all the same. The chunk behind the last one that is on its way to its
+  /// stage.
   __device__ static std::uint32_t begin_early(const Args& args, std::uint32_t base, Ring ring,
                                               const TileUnit& unit, std::uint32_t token_bytes) {
     const std::uint32_t ahead = args.constant != 0

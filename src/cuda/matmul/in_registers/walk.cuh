@@ -138,8 +138,8 @@ class TileWalk {
 // ---
 // Where warps that bring operands wait until the barriers in shared memory are there. They come
 // when they know what they are to do, so that this is not waited for before; the warp that makes
-// the barriers only tells. Each role has a number of its own: whoever shares one comes to it in the
-// same place of the program, as tools that look for divergent threads want it.
+// the barriers only tells. Each role has a number of its own: warps that share one come to it in
+// the same place of the program, as tools that look for divergent threads want it.
 
 /// `Threads` of a role wait at barrier `Number`.
 template <std::uint32_t Number, int Threads>
@@ -158,7 +158,7 @@ class BlockStart {
 
 // ---
 // What a block of the kernels for many rows multiplies, one unit after the other: tiles of d, or
-// ranges of k of tiles (args.hpp). Whoever brings operands asks for the same units.
+// ranges of k of tiles (args.hpp). The warps that bring operands ask for the same units.
 
 struct TileUnit {
   TilePlace place;
