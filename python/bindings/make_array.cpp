@@ -65,15 +65,30 @@ NumpyType numpy_type(DlType type) {
               fmt::format("result: numpy has no numbers of the type {}", name_of(type)));
 }
 
-/// numpy.empty; ml_dtypes' types as views of the integers that were taken.
+/// numpy.empty, large arrays at a multiple of 64 bytes: what begins there is written past the
+/// cache. ml_dtypes' types as views of the integers that were taken.
 nb::object make_numpy(DlType type, std::span<const std::int64_t> shape, Array& made) {
   static PyObject *kept_empty = nullptr, *kept_view_as = nullptr;
   const nb::handle empty = imported(kept_empty, "numpy", "empty");
   const nb::handle view_as = imported(kept_view_as, "microscale._arrays", "view_as");
   const NumpyType kind = numpy_type(type);
+  constexpr std::int64_t alignment = 64, large = 64 * 1024;
+  std::int64_t bytes = type.bits / 8 * type.lanes;
   nb::list sizes;
-  for (const std::int64_t size : shape) sizes.append(size);
-  nb::object object = empty(nb::tuple(sizes), kind.stored);
+  for (const std::int64_t size : shape) {
+    sizes.append(size);
+    bytes *= size;
+  }
+  nb::object object;
+  if (bytes < large) {
+    object = empty(nb::tuple(sizes), kind.stored);
+  } else {
+    object = empty(bytes + alignment, "u1");
+    const auto at = reinterpret_cast<std::uintptr_t>(take(object, made.name, Access::write).data);
+    const auto first = static_cast<std::int64_t>(-at % alignment);
+    object = object[nb::slice(nb::int_(first), nb::int_(first + bytes), nb::none())];
+    object = object.attr("view")(kind.stored).attr("reshape")(nb::tuple(sizes));
+  }
   made.data = take(object, made.name, Access::write).data;
   return kind.viewed ? nb::object(view_as(object, name_of(type))) : object;
 }

@@ -96,6 +96,30 @@ TEST_F(CpuDequantize, every_shape_stride_and_misalignment_gives_the_same_values)
   }
 }
 
+// Large outputs go past the cache where they begin at a whole vector.
+TEST_F(CpuDequantize, large_outputs_at_any_address_have_the_same_values) {
+  const std::int64_t blocks = 4099;
+  for (Format format : covered) {
+    const FormatInfo& facts = info(format);
+    std::vector<std::uint8_t> codes, scales;
+    fill_codes(facts, blocks, codes, scales);
+    for (DType type : types)
+      for (std::int64_t offset : {0, 1, 4, 7, 8, 15}) {
+        DequantizeLines call;
+        call.codes = codes.data();
+        call.scales = scales.data();
+        call.code_stride = code_bytes(facts, blocks * facts.block);
+        call.scale_stride = blocks;
+        call.format = format;
+        call.output_type = type;
+        call.global_scale = 0.02f;
+        for (const KernelTable* table : vector_tables())
+          EXPECT_TRUE(test::same_values(*table, call, {.blocks = blocks, .offset = offset}))
+              << to_string(table->backend) << ' ' << facts.name << " offset " << offset;
+      }
+  }
+}
+
 TEST_F(CpuDequantize, no_format_is_without_a_kernel) {
   for (const KernelTable* table : vector_tables())
     for (Format format : covered) {

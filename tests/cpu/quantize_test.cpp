@@ -182,6 +182,26 @@ TEST_F(CpuQuantize, every_shape_stride_and_misalignment_gives_the_same_bytes) {
   }
 }
 
+// Large outputs go past the cache where they begin at a whole vector; blocks that only the
+// reference knows lie among them.
+TEST_F(CpuQuantize, large_outputs_at_any_address_have_the_same_bytes) {
+  const std::int64_t blocks = 9001;
+  const Input input = test::of_values(
+      "ramp with infinities", DType::bf16, static_cast<int>(blocks) * 32, [](int i) {
+        return i % 40009 == 11 ? INFINITY : static_cast<float>(i * 37 % 101 - 50) * 0.125f;
+      });
+  const auto bytes = test::to_bytes(input);
+  for (Format format : covered)
+    for (std::int64_t offset : {0, 1, 16, 31, 32, 63}) {
+      QuantizeLines call = call_of(format, scale_rules(format).front(), 0.01f);
+      call.input = bytes.data();
+      call.input_type = DType::bf16;
+      for (const KernelTable* table : vector_tables())
+        EXPECT_TRUE(test::same_blocks(*table, call, {.blocks = blocks, .offset = offset}))
+            << to_string(table->backend) << ' ' << info(format).name << " offset " << offset;
+    }
+}
+
 TEST_F(CpuQuantize, nan_and_infinity_follow_the_policies_of_the_call) {
   for (NanPolicy nan : {NanPolicy::propagate, NanPolicy::drop}) {
     for (InfPolicy inf : {InfPolicy::saturate, InfPolicy::nan_block}) {

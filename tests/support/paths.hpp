@@ -1,6 +1,7 @@
-// Where the tests find their files and the program. paths.cpp alone is compiled with the paths of a
-// checkout: every other object of a test is the same in two checkouts, so a compiler cache shares
-// it.
+// What the tests know of their build: where their files and the program are, and whether it is one
+// for sanitizers. paths.cpp alone is compiled with that: every other object of a test is the same
+// in two checkouts, so a compiler cache shares it, and in builds for sanitizers, which link those
+// of another build (MICROSCALE_TEST_OBJECTS).
 #pragma once
 
 #include <string>
@@ -12,5 +13,8 @@ std::string test_data();
 
 /// The program `microscale` of this build.
 std::string program();
+
+/// The sanitizers that the libraries are compiled for: "address,undefined", "thread" or none.
+std::string sanitizers();
 
 }  // namespace microscale::testing
