@@ -1,9 +1,12 @@
-"""The Python blocks of docs/python_torch.md and the examples of PyTorch are executed, in order."""
+"""The Python blocks of docs/python_torch.md and docs/python_parallel.md, and the examples of PyTorch, are
+executed, in order."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
@@ -14,8 +17,9 @@ def run(*program):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_blocks_run_in_order():
-    blocks = BLOCK.findall((ROOT / "docs/python_torch.md").read_text())
+@pytest.mark.parametrize("page", ["python_torch.md", "python_parallel.md"])
+def test_blocks_run_in_order(page):
+    blocks = BLOCK.findall((ROOT / "docs" / page).read_text())
     assert blocks
     run("-c", "\n".join(blocks))
 

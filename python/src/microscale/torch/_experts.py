@@ -61,6 +61,23 @@ class _ForwardGrouped(_GroupedProduct):
         return ops.grouped_linear(of_x, packed, scale, None, offsets, None, 0, None, *ctx.sizes)
 
 
+def rows_by_expert(x: Tensor, indices: Tensor, num_experts: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows of x, one for each choice, in the order of their experts; the choice of each row; and where the
+    rows of each expert begin, the last number being their end. Choices below 0 stand in front of the
+    first, those of num_experts and above behind the end."""
+    every = indices.reshape(-1)
+    order = torch.argsort(every, stable=True)
+    numbers = torch.arange(num_experts + 1, device=x.device, dtype=indices.dtype)
+    return x[order // indices.shape[1]], order, torch.searchsorted(every[order].contiguous(), numbers)
+
+
+def sums_by_token(down: Tensor, order: Tensor, weights: Tensor) -> Tensor:
+    """The weighted sum of each token's rows, which are in the order of their experts. First back to the
+    tokens' order, so that the sum has a fixed one."""
+    down = down * weights.reshape(-1)[order].unsqueeze(-1).to(down.dtype)
+    return torch.empty_like(down).index_copy(0, order, down).view(*weights.shape, down.shape[-1]).sum(1)
+
+
 class Experts(PackedModule):
     """The experts of a mixture: each a gated MLP without biases, weights in `format`.
 
@@ -128,20 +145,12 @@ class Experts(PackedModule):
 
     def forward(self, x: Tensor, indices: Tensor, weights: Tensor) -> Tensor:
         self._check(x, indices, weights)
-        tokens, chosen = indices.shape
-        order = torch.argsort(indices.reshape(-1), stable=True)
-        numbers = torch.arange(self.num_experts + 1, device=x.device, dtype=indices.dtype)
-        offsets = torch.searchsorted(indices.reshape(-1)[order].contiguous(), numbers)
-        rows = x[order // chosen]
-        of_rows = weights.reshape(-1)[order]
+        rows, order, offsets = rows_by_expert(x, indices, self.num_experts)
         n, k = self.intermediate_size, self.hidden_size
         gate = self._product(rows, "gate_", offsets, n, k)
         up = self._product(rows, "up_", offsets, n, k)
         active = F.silu(gate) if self.activation == "silu" else F.gelu(gate, approximate="tanh")
-        down = self._product(active * up, "down_", offsets, k, n)
-        down = down * of_rows.unsqueeze(-1).to(down.dtype)
-        # Back to the tokens' order, so that the sum has a fixed one.
-        return torch.empty_like(down).index_copy(0, order, down).view(tokens, chosen, k).sum(1)
+        return sums_by_token(self._product(active * up, "down_", offsets, k, n), order, weights)
 
     def _check(self, x: Tensor, indices: Tensor, weights: Tensor) -> None:
         for name, value in (("x", x), ("indices", indices), ("weights", weights)):
