@@ -85,3 +85,23 @@ def test_of_a_gpu():
 
 if __name__ == "__main__":
     check_gpu_form()
+
+
+def test_another_default_type_changes_nothing():
+    """As of engines that set torch's default to bfloat16."""
+    torch.manual_seed(0)
+    weight = torch.randn(32, 64)
+    for format in ("nvfp4", "mxfp4"):
+        wanted = microscale.torch.Linear.from_linear(_linear_of(weight), format).state_dict()
+        torch.set_default_dtype(torch.bfloat16)
+        try:
+            got = microscale.torch.Linear.from_linear(_linear_of(weight), format).state_dict()
+        finally:
+            torch.set_default_dtype(torch.float32)
+        assert all(torch.equal(got[name].view(torch.uint8), wanted[name].view(torch.uint8)) for name in wanted)
+
+
+def _linear_of(weight):
+    linear = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
+    linear.weight = torch.nn.Parameter(weight)
+    return linear

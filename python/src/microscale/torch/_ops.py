@@ -245,7 +245,7 @@ def _pack(
     up_scales: Tensor | None = None,
 ) -> Tensor:
     def blocks(codes: Tensor, scales: Tensor) -> Any:
-        one = torch.ones(1, device=codes.device) if format == "nvfp4" else None
+        one = torch.ones(1, dtype=torch.float32, device=codes.device) if format == "nvfp4" else None
         return _core.BlockTensor.from_parts(codes, scales, one, format=format)
 
     if up_codes is None or up_scales is None:
