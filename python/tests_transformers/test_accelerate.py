@@ -5,15 +5,18 @@ import copy
 import pytest
 import torch
 from torch import nn
+from transformers import AutoModelForCausalLM
 
+import microscale as ms
 import microscale.torch as mst
 import microscale.transformers as mstf
 
 ARCHITECTURES = (
-    "llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "mixtral", "gemma2", "gemma3_text",
+    "llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "gpt_oss", "mixtral", "gemma2", "gemma3_text",
     "phi3", "granite", "olmo2",
 )  # fmt: skip
-FUSED = {"qwen3_moe": 2, "mixtral": 2, "phi3": 0}  # products: q, k, v and the MLP in each of two layers
+# products: q, k, v and the MLP in each of two layers
+FUSED = {"qwen3_moe": 2, "gpt_oss": 2, "mixtral": 2, "phi3": 0}
 
 
 def tokens(batch=2, length=40):
@@ -30,7 +33,7 @@ def test_gives_what_the_dequantized_model_gives(models, name):
     done = mstf.accelerate(model)
     assert not [left for left in done.left if "head" not in left], done
     assert not done.unfused and done.fused == FUSED.get(name, 4), done
-    assert done.experts == (8 if name in ("qwen3_moe", "mixtral") else 0)
+    assert done.experts == (8 if name in ("qwen3_moe", "gpt_oss", "mixtral") else 0)
     assert not hasattr(model, "ct_decompress_hook")
     x = tokens()
     wanted = models.load(name, "plain")(x).logits
@@ -42,12 +45,27 @@ def test_gives_what_the_dequantized_model_gives(models, name):
     assert relative(model(x, attention_mask=mask).logits[mask.bool()], padded[mask.bool()]) < 0.02
 
 
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_loaded_without_transformers_decoding(models, name):
+    model, done = mstf.from_pretrained(models.path(name, "packed"))
+    usual = models.load(name, "packed")
+    wanted = mstf.accelerate(usual)
+    assert (done.packed, done.experts, done.fused) == (wanted.packed, wanted.experts, wanted.fused), done
+    assert torch.equal(model(tokens()).logits, usual(tokens()).logits)
+    assert model.generation_config.eos_token_id == usual.generation_config.eos_token_id
+
+
 @pytest.mark.parametrize("format", ["mxfp4", "mxfp8"])
-def test_other_formats(models, format):
-    model = models.load("llama", "packed", format)
-    done = mstf.accelerate(model)
-    assert list(done.formats) == [{"mxfp8": "mxfp8_e4m3"}.get(format, format)] and done.packed == 14
-    assert relative(model(tokens()).logits, models.load("llama", "plain", format)(tokens()).logits) < 0.02
+@pytest.mark.parametrize("name", ["llama", "qwen3_moe", "gpt_oss"])
+def test_other_formats(models, name, format):
+    if (name, format) == ("qwen3_moe", "mxfp8"):  # which transformers 5.23 fails to load
+        model, done = mstf.from_pretrained(models.path(name, "packed", format))
+    else:
+        model = models.load(name, "packed", format)
+        done = mstf.accelerate(model)
+    assert list(done.formats) == [{"mxfp8": "mxfp8_e4m3"}.get(format, format)]
+    assert (done.packed, done.experts) == ((14, 0) if name == "llama" else (8, 8)), done
+    assert relative(model(tokens()).logits, models.load(name, "plain", format)(tokens()).logits) < 0.02
 
 
 def test_greedy_text_is_one_of_the_dequantized_model(models):
@@ -165,9 +183,51 @@ def test_layers_of_other_tools_stay_with_the_reason(models):
 
 
 def test_experts_of_another_layout_are_left_with_the_reason(models):
-    done = mstf.accelerate(models.load("gpt_oss", "packed"))
+    model = models.load("gpt_oss", "packed")
+    for layer in model.model.layers:
+        layer.mlp.experts.register_parameter("more", nn.Parameter(torch.zeros(1)))
+    done = mstf.accelerate(model)
     left = {name: why for name, why in done.left.items() if "experts" in name}
-    assert len(left) == 2 and all("biases" in why for why in left.values())
+    assert len(left) == 2 and all("a layout of its own" in why for why in left.values())
+
+
+def test_experts_of_gpt_oss_in_its_own_container(models, tmp_path):
+    """*_blocks and *_scales: stacked, rows of gate and up in turn."""
+    model = models.load("gpt_oss", "dense")
+    for layer in model.model.layers:
+        for name, bias in layer.mlp.experts.named_parameters():
+            if name.endswith("bias"):
+                bias.normal_(generator=torch.Generator().manual_seed(7))
+        layer.mlp.experts.gate_up_proj.mul_(40)  # so that the clamp matters
+    model.save_pretrained(tmp_path / "dense")
+    ms.quantize_model(tmp_path / "dense", tmp_path / "packed", "mxfp4", container="gpt-oss")
+    ms.dequantize_model(tmp_path / "packed", tmp_path / "plain")
+    plain = AutoModelForCausalLM.from_pretrained(tmp_path / "plain", dtype=torch.bfloat16)
+    packed = AutoModelForCausalLM.from_pretrained(tmp_path / "packed", dtype=torch.bfloat16)
+    done = mstf.accelerate(packed)
+    assert done.experts == 8 and not [name for name in done.left if "experts" in name], done
+    assert isinstance(packed.model.layers[0].mlp.experts, mst.Experts)
+    assert relative(packed(tokens()).logits, plain(tokens()).logits) < 0.02
+    weights = packed.model.layers[0].mlp.experts
+    assert weights.gate_bias.abs().sum() > 0 and weights.activation == "clamped_swiglu"
+
+
+def test_the_head_on_request(models):
+    for name in ("llama", "gemma2"):  # gemma2's is the embedding
+        model = models.load(name, "packed")
+        wanted = model.get_output_embeddings()
+        before = models.load(name, "plain")(tokens()).logits
+        done = mstf.accelerate(model, head="mxfp8")
+        assert done.formats["mxfp8_e4m3"] == 1 and model.get_output_embeddings() is not wanted
+        assert isinstance(model.get_input_embeddings(), nn.Embedding)
+        assert relative(model(tokens()).logits, before) < 0.06
+
+
+def test_a_processor_without_avx512_is_told(models, monkeypatch):
+    monkeypatch.setattr(mstf._accelerate, "available_backends", lambda: ["avx2", "reference"])
+    model = models.load("llama", "packed")
+    assert "without AVX-512" in str(mstf.accelerate(model))
+    assert mstf.accelerate(models.load("llama", "dense")).notes == []
 
 
 def test_fused_products_are_right_in_threads(models):

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from ._mlp import _activation_of
 from ._module import (
@@ -78,14 +78,22 @@ def sums_by_token(down: Tensor, order: Tensor, weights: Tensor) -> Tensor:
     return torch.empty_like(down).index_copy(0, order, down).view(*weights.shape, down.shape[-1]).sum(1)
 
 
+CLAMPED = "clamped_swiglu"
+"""Of gpt-oss: (up + 1) * gate * sigmoid(alpha * gate), gate at most `limit`, up between -limit and limit."""
+
+
 class Experts(PackedModule):
-    """The experts of a mixture: each a gated MLP without biases, weights in `format`.
+    """The experts of a mixture: each a gated MLP, weights in `format`.
 
     forward(x, indices, weights): x (tokens, hidden_size); indices (tokens, chosen), integers, the experts of
     each token; weights (tokens, chosen). Returns the weighted sums, (tokens, hidden_size). An index of no
     expert is a ValueError on the CPU (compiled: RuntimeError); on a GPU, which is not waited for, such a
     choice adds nothing. Nothing waits for a GPU, so graphs take it; gradients of x and weights do (in the
-    way back). State dicts have "0.gate_proj.weight_packed" and so on.
+    way back).
+
+    activation: silu or gelu_tanh, or clamped_swiglu, gpt-oss's, with its alpha and limit. bias: whether
+    every projection has one (gate_bias, up_bias: (num_experts, intermediate_size); down_bias). State dicts
+    have "0.gate_proj.weight_packed", "0.gate_proj.bias" and so on.
     """
 
     def __init__(
@@ -96,6 +104,11 @@ class Experts(PackedModule):
         format: str = "nvfp4",
         activation: str = "silu",
         device: Any = None,
+        *,
+        bias: bool = False,
+        dtype: torch.dtype | None = None,
+        alpha: float = 1.702,
+        limit: float = 7.0,
     ) -> None:
         format = require_format(format, hidden_size, "hidden_size")
         require_format(format, intermediate_size, "intermediate_size")
@@ -112,9 +125,16 @@ class Experts(PackedModule):
             hidden_size,
             intermediate_size,
         )
-        self.activation = _activation_of(activation)
+        self.activation = activation if activation == CLAMPED else _activation_of(activation)
+        self.alpha, self.limit = alpha, limit
         for of in self._sets:
             self._set_nothing(of, device)
+            zeros = torch.zeros(num_experts, of.n, device=device, dtype=dtype) if bias else None
+            self.set_bias(of.name + "bias", zeros)
+
+    def set_bias(self, name: str, bias: Tensor | None) -> None:
+        """gate_bias, up_bias or down_bias: (num_experts, outputs), frozen."""
+        self.register_parameter(name, None if bias is None else nn.Parameter(bias, requires_grad=False))
 
     @classmethod
     def from_weights(
@@ -127,7 +147,8 @@ class Experts(PackedModule):
         **options: Any,
     ) -> Experts:
         """Quantizes weights (experts, intermediate_size, hidden_size), twice, and (experts, hidden_size,
-        intermediate_size): each expert's matrix with a global scale of its own, as checkpoints have it."""
+        intermediate_size): each expert's matrix with a global scale of its own, as checkpoints have it.
+        options: keywords of microscale.quantize."""
         for name, tensor, shape in (
             ("gate", gate, up.shape),
             ("down", down, (gate.shape[0], gate.shape[2], gate.shape[1])),
@@ -136,9 +157,9 @@ class Experts(PackedModule):
                 raise ValueError(
                     f"{name}: of shape {tuple(tensor.shape)} beside {tuple(shape)}; see from_weights"
                 )
-        made = cls(
-            gate.shape[0], gate.shape[2], gate.shape[1], format, _activation_of(activation), device="meta"
-        )
+        if activation != CLAMPED:
+            activation = _activation_of(activation)
+        made = cls(gate.shape[0], gate.shape[2], gate.shape[1], format, activation, device="meta")
         for of, every in zip(made._sets, (gate, up, down), strict=True):
             made._set_weights(of, [_stacked([quantized(one, made.format, **options) for one in every])])
         return made
@@ -146,11 +167,18 @@ class Experts(PackedModule):
     def forward(self, x: Tensor, indices: Tensor, weights: Tensor) -> Tensor:
         self._check(x, indices, weights)
         rows, order, offsets = rows_by_expert(x, indices, self.num_experts)
+        experts = indices.reshape(-1)[order]
         n, k = self.intermediate_size, self.hidden_size
-        gate = self._product(rows, "gate_", offsets, n, k)
-        up = self._product(rows, "up_", offsets, n, k)
-        active = F.silu(gate) if self.activation == "silu" else F.gelu(gate, approximate="tanh")
-        return sums_by_token(self._product(active * up, "down_", offsets, k, n), order, weights)
+        gate = self._product(rows, "gate_", experts, offsets, n, k)
+        up = self._product(rows, "up_", experts, offsets, n, k)
+        down = self._product(self._active(gate, up), "down_", experts, offsets, k, n)
+        return sums_by_token(down, order, weights)
+
+    def _active(self, gate: Tensor, up: Tensor) -> Tensor:
+        if self.activation == CLAMPED:
+            gate, up = gate.clamp(max=self.limit), up.clamp(-self.limit, self.limit)
+            return (up + 1) * (gate * torch.sigmoid(gate * self.alpha))
+        return (F.silu(gate) if self.activation == "silu" else F.gelu(gate, approximate="tanh")) * up
 
     def _check(self, x: Tensor, indices: Tensor, weights: Tensor) -> None:
         for name, value in (("x", x), ("indices", indices), ("weights", weights)):
@@ -175,18 +203,61 @@ class Experts(PackedModule):
             elif not right:
                 raise ValueError(f"{words}, these from {indices.min()} to {indices.max()}")
 
-    def _product(self, x: Tensor, name: str, offsets: Tensor, n: int, k: int) -> Tensor:
+    def _product(self, x: Tensor, name: str, experts: Tensor, offsets: Tensor, n: int, k: int) -> Tensor:
         packed, scale = self._buffers[name + "packed"], self._buffers[name + "global_scale"]
+        bias = self._parameters[name + "bias"]
         tangents = in_forward_mode()
         if tangents or torch.is_grad_enabled() and x.requires_grad:
             function = _ForwardGrouped if tangents else _GroupedProduct
-            return function.apply(x, packed, scale, offsets, self.num_experts, n, k, self.format)
+            result = function.apply(x, packed, scale, offsets, self.num_experts, n, k, self.format)
+            if bias is None:
+                return result
+            real = (experts >= 0) & (experts < self.num_experts)
+            own = bias[experts.clamp(0, self.num_experts - 1)]
+            return result + torch.where(real[:, None], own, 0).to(result.dtype)
         return ops.grouped_linear(
-            x, packed, scale, None, offsets, None, 0, None, self.num_experts, n, k, self.format
+            x, packed, scale, bias, offsets, None, 0, None, self.num_experts, n, k, self.format
+        )
+
+    # Biases in state dicts: one by one, beside the weights.
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        for of in self._sets:
+            bias = self._parameters[of.name + "bias"]
+            for expert in range(0 if bias is None else of.matrices):
+                destination[f"{prefix}{expert}.{of.name}proj.bias"] = bias.detach()[expert]
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        rest = dict(state_dict)
+        for of in self._sets:
+            bias = self._parameters[of.name + "bias"]
+            for expert in range(0 if bias is None else of.matrices):
+                key = f"{prefix}{expert}.{of.name}proj.bias"
+                value = rest.pop(key, None)
+                if value is None:
+                    missing_keys += [key] if strict else []
+                elif value.shape != bias.shape[1:]:
+                    error_msgs.append(f"{key}: of shape {tuple(value.shape)}, not {tuple(bias.shape[1:])}")
+                elif not bias.is_meta:
+                    with torch.no_grad():
+                        bias[expert].copy_(value)
+        super()._load_from_state_dict(
+            rest, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
 
     def extra_repr(self) -> str:
         return (
             f"num_experts={self.num_experts}, hidden_size={self.hidden_size}, "
-            f"intermediate_size={self.intermediate_size}, format={self.format}, activation={self.activation}"
+            f"intermediate_size={self.intermediate_size}, format={self.format}, "
+            f"activation={self.activation}, bias={self.down_bias is not None}"
         )

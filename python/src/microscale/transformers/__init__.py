@@ -5,6 +5,8 @@
     print(mstf.accelerate(model))                             # what runs packed; what was left, and why
     model.generate(**inputs, past_key_values=mstf.Cache(max_tokens=2048))
 
+    AutoModelForCausalLM.from_pretrained(dense, quantization_config=mstf.MicroscaleConfig("nvfp4"))
+
 Needs transformers 5.10 or newer and torch 2.10 or newer.
 """
 
@@ -20,7 +22,11 @@ except ImportError as error:
 from ._accelerate import Accelerated, accelerate
 from ._attention import register as _register
 from ._cache import Cache
+from ._load import from_pretrained
+from ._quantizer import MicroscaleConfig
+from ._quantizer import register as _register_method
 
 _register()
+_register_method()
 
-__all__ = ["Accelerated", "Cache", "accelerate"]
+__all__ = ["Accelerated", "Cache", "MicroscaleConfig", "accelerate", "from_pretrained"]

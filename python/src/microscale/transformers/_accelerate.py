@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from .._core import available_backends
 from ..torch._experts import Experts
 from ..torch._linear import Linear
 from ..torch._mlp import GatedMlp, _activation_of
@@ -38,6 +39,8 @@ class Accelerated:
     """Layers that stay as they were, each with the reason."""
     unfused: dict[str, str] = field(default_factory=dict)
     """Attentions and MLPs whose packed layers stay apart, each with the reason."""
+    notes: list[str] = field(default_factory=list)
+    """What is slower here than it could be."""
 
     def __str__(self) -> str:
         formats = ", ".join(f"{count} {name}" for name, count in self.formats.items()) or "none"
@@ -48,11 +51,16 @@ class Accelerated:
                 example = next(name for name in names if names[name] == reason)
                 more = f" and {count - 1} more" if count > 1 else ""
                 lines.append(f"{title}: {example}{more}: {reason}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
 def accelerate(
-    model: nn.Module, format: str | None = None, *, fuse: bool = True, attention: bool = True
+    model: nn.Module,
+    format: str | None = None,
+    *,
+    head: str | None = None,
+    fuse: bool = True,
+    attention: bool = True,
 ) -> Accelerated:
     """Makes a model of transformers multiply by packed weights, in place: on a GPU or a CPU, with about 0.3
     of the memory of BF16.
@@ -63,6 +71,8 @@ def accelerate(
     transformers does not keep packed, are read from the checkpoint again. Activations are not quantized.
 
     format: quantizes the dense linear layers too (microscale.torch.quantize_ says which); None leaves them.
+    head: a format for the output layer, which is left otherwise: mxfp8 costs little accuracy, and a small
+    model reads its head as long as the rest. It is untied from the embedding then.
     fuse: one product for q_proj, k_proj, v_proj, and one kernel for gate_proj and up_proj, where that gives
     the same. attention: sets the attention implementation "microscale", which uses a
     microscale.transformers.Cache where generate or a call is given one, and is "sdpa" elsewhere.
@@ -86,6 +96,8 @@ def accelerate(
             for name, module in model.named_modules()
             if type(module) is nn.Linear and name not in done.left and module is not _head(model)
         )
+    if head is not None:
+        _replace_head(model, head, done)
     every = [module for module in model.modules() if isinstance(module, Linear)]
     mixtures = [module for module in model.modules() if isinstance(module, Experts)]
     done.experts = sum(module.num_experts for module in mixtures)
@@ -102,7 +114,27 @@ def accelerate(
         done.attention = takes_attention(model)
         if done.attention:
             model.set_attn_implementation(NAME)  # type: ignore[operator]
+    done.notes += _notes(model, done)
     return done
+
+
+def _notes(model: nn.Module, done: Accelerated) -> list[str]:
+    backends = available_backends()
+    if done.packed + done.experts == 0 or "avx512" in backends:
+        return []
+    if any(buffer.is_cuda for buffer in model.buffers()):
+        return []
+    return [f"without AVX-512, products by packed weights run by {backends[0]}, more slowly than they could"]
+
+
+def _replace_head(model: Any, format: str, done: Accelerated) -> None:
+    old = _head(model)
+    name = next((name for name, module in model.named_modules() if module is old), "the head")
+    if type(old) is not nn.Linear:
+        done.left[name] = f"it is a {type(old).__name__}, not a torch.nn.Linear"
+        return
+    model.set_output_embeddings(Linear.from_linear(old, format))
+    model.config.tie_word_embeddings = False
 
 
 def _head(model: nn.Module) -> Any:

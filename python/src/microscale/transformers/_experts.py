@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .. import _core
 from .._checkpoint import open_checkpoint
-from ..torch._experts import Experts
+from ..torch._experts import CLAMPED, Experts
 from ..torch._mlp import _activation_of
 from ..torch._module import Parts, _stacked
+from ._gpt_oss import GptOssFile
 from ._trial import agree, some_input
 
 _WORDS = {"gate_proj": 0, "w1": 0, "up_proj": 1, "w3": 1, "down_proj": 2, "w2": 2}
@@ -49,12 +50,72 @@ def folder_of(model: nn.Module) -> str | None:
     return os.path.dirname(found) if found else None
 
 
+class Layout:
+    """How a module of transformers holds its experts: gate_up_proj (experts, 2 * inner, hidden), the gate
+    first, and down_proj (experts, hidden, inner); or, as gpt-oss has it, both transposed, rows of gate and
+    up in turn, with biases."""
+
+    def __init__(self, module: Any) -> None:
+        """ValueError says why it is neither."""
+        own = {name: p for name, p in module._parameters.items() if p is not None}
+        self.module, self.biases = module, {"gate_up_proj_bias", "down_proj_bias"} <= own.keys()
+        self.clamped = self.biases and hasattr(module, "alpha") and hasattr(module, "limit")
+        if not {"gate_up_proj", "down_proj"} <= own.keys() or len(own) != (4 if self.clamped else 2):
+            raise ValueError(f"it holds {', '.join(sorted(own))}: a layout of its own")
+        gate_up, down = own["gate_up_proj"], own["down_proj"]
+        self.experts, self.hidden, self.inner = down.shape
+        if self.clamped:
+            self.hidden, self.inner = self.inner, self.hidden
+        wanted = (self.experts, 2 * self.inner, self.hidden)
+        if self.clamped:
+            wanted = (self.experts, self.hidden, 2 * self.inner)
+        if tuple(gate_up.shape) != wanted:
+            raise ValueError(f"its gate_up_proj lies as {tuple(gate_up.shape)}, beside {tuple(down.shape)}")
+        self.activation = CLAMPED if self.clamped else _activation_of(module.act_fn)
+        self.device, self.dtype = down.device, down.dtype
+
+    def empty(self, format: str) -> Experts:
+        """A packed module of its sizes, without weights."""
+        more = {"alpha": self.module.alpha, "limit": self.module.limit} if self.clamped else {}
+        made = Experts(self.experts, self.hidden, self.inner, format, self.activation, device="meta", **more)
+        return made.train(self.module.training)
+
+    def weights(self, gate_up: Tensor, down: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(experts, inner, hidden) twice and (experts, hidden, inner), of the module's own tensors."""
+        if not self.clamped:
+            gate, up = gate_up.chunk(2, 1)
+            return gate, up, down
+        turned = gate_up.transpose(1, 2)
+        return turned[:, ::2], turned[:, 1::2], down.transpose(1, 2)
+
+    def put(self, number: int, every: list[Tensor], biases: list[Tensor] | None) -> None:
+        """An expert's gate, up and down, and what is added to them, into the module's own tensors."""
+        gate, up, down = every
+        if self.clamped:
+            self.module.gate_up_proj[number].copy_(torch.stack([gate, up], 1).flatten(0, 1).T)
+            self.module.down_proj[number].copy_(down.T)
+        else:
+            self.module.gate_up_proj[number].copy_(torch.cat([gate, up]))
+            self.module.down_proj[number].copy_(down)
+        if self.biases:
+            zeros = [torch.zeros(len(one)) for one in every]
+            gate, up, down = biases if biases is not None else zeros
+            self.module.gate_up_proj_bias[number].copy_(torch.stack([gate, up], 1).flatten())
+            self.module.down_proj_bias[number].copy_(down)
+
+
 class ExpertReader:
-    """The experts of a checkpoint, by layer."""
+    """The experts of a checkpoint, by layer: one by one, or stacked as gpt-oss's."""
 
     def __init__(self, folder: str) -> None:
-        self._file: Mapping[str, Any] = open_checkpoint(folder)
+        self._file: Mapping[str, Any] = {}
+        self._stacked = GptOssFile(folder)
         self._layers: dict[str, Group] = {}
+        self._why = ""
+        try:
+            self._file = open_checkpoint(folder)
+        except (NotImplementedError, ValueError) as error:
+            self._why = f": {error}"
         for name in self._file:
             found = _NAME.match(name)
             if found:
@@ -63,56 +124,72 @@ class ExpertReader:
 
     def read(self, name: str, module: Any) -> tuple[Experts | None, str]:
         """The module `name` of a model, packed; or None and why not."""
-        layer = re.search(r"\.(\d+)\.", name)
-        group = self._layers.get(layer[1]) if layer else None
-        if group is None:
-            return None, "the checkpoint has no experts one by one in that layer"
-        gate_up, down = (module._parameters.get(one) for one in ("gate_up_proj", "down_proj"))
-        if gate_up is None or down is None or len(module._parameters) != 2:
-            return None, "it holds more than gate_up_proj and down_proj (biases, a layout of its own)"
-        experts, hidden, inner = down.shape
-        if tuple(gate_up.shape) != (experts, 2 * inner, hidden):
-            return None, f"its gate_up_proj lies as {tuple(gate_up.shape)}, beside {tuple(down.shape)}"
-        if any(sorted(part) != list(range(experts)) for part in group):
-            return None, "the checkpoint lacks some of its experts"
         try:
-            activation = _activation_of(module.act_fn)
+            layout = Layout(module)
         except (AttributeError, ValueError) as error:
             return None, str(error)
-        every = [[self._file[part[i]] for i in range(experts)] for part in group]
+        biases: list[Any] | None
+        if self._stacked.has(name):
+            every, biases = self._stacked.read(name)
+        else:
+            layer = re.search(r"\.(\d+)\.", name)
+            group = self._layers.get(layer[1]) if layer else None
+            if group is None:
+                return None, f"the checkpoint has no experts one by one in that layer{self._why}"
+            if any(sorted(part) != list(range(layout.experts)) for part in group):
+                return None, "the checkpoint lacks some of its experts"
+            every = [[self._file[part[i]] for i in range(layout.experts)] for part in group]
+            biases = self._biases(group, layout.experts)
         formats = {getattr(one, "format", "dense") for part in every for one in part}
         if len(formats) != 1 or not isinstance(every[0][0], _core.BlockTensor):
             return None, f"its experts are {' and '.join(sorted(formats))} in the checkpoint"
-        made = Experts(experts, hidden, inner, formats.pop(), activation, device="meta")
-        for of, part in zip(made._sets, every, strict=True):
-            parts = [_moved(Parts.of(one), down.device) for one in part]
+        if (biases is not None) != layout.biases:
+            return None, "only one of the model's code and the checkpoint has biases"
+        made = layout.empty(formats.pop())
+        for i, (of, part) in enumerate(zip(made._sets, every, strict=True)):
+            if tuple(part[0].shape) != (of.n, of.k):
+                return None, f"its experts are of shape {tuple(part[0].shape)} in the checkpoint"
+            parts = [_moved(Parts.of(one), layout.device) for one in part]
             made._set_weights(of, [_stacked(parts)])
-        made.train(module.training)
-        reason = "" if down.is_meta else _other_formula(module, made, every)
+            if biases is not None:
+                made.set_bias(of.name + "bias", biases[i].to(layout.device, layout.dtype))
+        reason = "" if layout.device.type == "meta" else _other_formula(layout, made, every, biases)
         return (None, reason) if reason else (made, "")
 
+    def _biases(self, group: Group, experts: int) -> list[Tensor] | None:
+        names = [[part[i].removesuffix("weight") + "bias" for i in range(experts)] for part in group]
+        if not all(name in self._file for part in names for name in part):
+            return None
+        return [torch.stack([_number(self._file[name]) for name in part]) for part in names]
 
-def _other_formula(module: Any, made: Experts, every: list[list[_core.BlockTensor]]) -> str:
+
+def _number(array: Any) -> Tensor:
+    """A dense array of a checkpoint in FP32: exact."""
+    if str(array.dtype) == "uint16":  # bfloat16 without ml_dtypes
+        return torch.from_numpy(array.copy()).view(torch.bfloat16).float()
+    return torch.from_numpy(array.astype("float32"))
+
+
+def _other_formula(layout: Layout, made: Experts, every: list[Any], biases: list[Tensor] | None) -> str:
     """Whether the model's own code computes the same from the same weights, "" if so: tried on two rows by
     two experts. What transformers has loaded is overwritten there: it may be anything, as not every version
     can load experts one by one."""
-    device, dtype = module.down_proj.device, module.down_proj.dtype
     last = made.num_experts - 1
     with torch.no_grad():
         for number in {0, last}:
-            gate, up, down = (torch.as_tensor(part[number].dequantize("f32")) for part in every)
-            module.gate_up_proj[number].copy_(torch.cat([gate, up]))
-            module.down_proj[number].copy_(down)
-        x = some_input(made.hidden_size, device, dtype)
-        indices = torch.tensor([[0, last], [last, 0]], device=device)
-        weights = torch.tensor([[0.75, 0.25], [0.625, 0.375]], device=device, dtype=dtype)
+            layout.put(
+                number,
+                [torch.as_tensor(part[number].dequantize("f32")) for part in every],
+                None if biases is None else [one[number] for one in biases],
+            )
+        x = some_input(made.hidden_size, layout.device, layout.dtype)
+        indices = torch.tensor([[0, last], [last, 0]], device=layout.device)
+        weights = torch.tensor([[0.75, 0.25], [0.625, 0.375]], device=layout.device, dtype=layout.dtype)
         try:
-            wanted, got = module(x, indices, weights), made(x, indices, weights)
+            wanted, got = layout.module(x, indices, weights), made(x, indices, weights)
         except Exception as error:
             return f"its own code is not called with rows, experts and weights ({type(error).__name__})"
-    if not agree(got, wanted):
-        return "its own code computes something else"
-    return ""
+    return "" if agree(got, wanted) else "its own code computes something else"
 
 
 def _moved(parts: Parts, device: torch.device) -> Parts:

@@ -100,7 +100,16 @@ def cut_experts(experts: Experts, numbers: Span | None, inner: Span | None, name
     """Whole experts, or their part of the inner size."""
     count = experts.num_experts if numbers is None else numbers[1] - numbers[0]
     size = experts.intermediate_size if inner is None else inner[1] - inner[0]
-    made = RankExperts(count, experts.hidden_size, size, experts.format, experts.activation, device="meta")
+    made = RankExperts(
+        count,
+        experts.hidden_size,
+        size,
+        experts.format,
+        experts.activation,
+        device="meta",
+        alpha=experts.alpha,
+        limit=experts.limit,
+    )
     for of, old in zip(made._sets, experts._sets, strict=True):
         [parts] = experts._weights(old)
         if numbers is not None:
@@ -112,6 +121,12 @@ def cut_experts(experts: Experts, numbers: Span | None, inner: Span | None, name
             span = None if down else slice(*inner)
             parts = _cut(parts, span, inner if down else None, experts.format, f"{name}.{of.name}proj")
         made._set_weights(of, [parts])
+        bias = experts._parameters[of.name + "bias"]
+        if bias is not None and inner is not None:  # what follows the sum is added once
+            bias = bias[:, slice(*inner)] if of.name != "down_" else bias if inner[0] == 0 else None
+        if bias is not None:
+            own = bias.detach() if numbers is None else bias.detach()[slice(*numbers)]
+            made.set_bias(of.name + "bias", own.contiguous())
     return made.train(experts.training)
 
 
