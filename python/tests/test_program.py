@@ -32,3 +32,16 @@ def test_exit_codes_are_the_programs(program, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"no safetensors at all")
     assert run(program, "inspect", str(tmp_path)).returncode == 3
     assert run(program, "explain", "block", "1", "2", "--format", "mxfp4").returncode == 0
+
+
+def test_evaluate_says_what_it_needs(tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
+    (tmp_path / "text").write_text("a text")
+    words = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.argv[0] = 'microscale'; "
+        "from microscale._cli import main; main()"
+    )
+    for command in (["evaluate"], ["compare", "--json"], ["compare"]):
+        done = run([sys.executable, "-c", words], *command, "a", "b", "--text", str(tmp_path / "text"))
+        assert done.returncode == 4 and "pip install 'microscale[transformers]'" in done.stderr, done.stderr
+    assert run([sys.executable, "-m", "microscale"], "evaluate", "--help").returncode == 0

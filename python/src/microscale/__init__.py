@@ -57,6 +57,7 @@ from ._core import (
 from ._checkpoint import Checkpoint, open_checkpoint
 from ._context import context
 from ._errors import Error
+from ._evaluate import evaluate
 
 copyreg.pickle(type(quantize), lambda function: function.__name__)  # by name, as Python's own functions
 Error.__module__ = "microscale"
@@ -79,6 +80,7 @@ __all__ = [
     "DequantizedModel",
     "DeviceArray",
     "Error",
+    "evaluate",
     "formats",
     "from_containers",
     "gated_matmul",

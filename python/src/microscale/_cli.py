@@ -1,4 +1,4 @@
-"""The command line: the program, in this process."""
+"""The command line: the program, in this process, and what only the package does."""
 
 from __future__ import annotations
 
@@ -9,4 +9,13 @@ from ._core import cli
 
 def main() -> None:
     """Ends the process with the program's exit code."""
+    first, rest = sys.argv[1:2], sys.argv[2:]
+    if first == ["evaluate"]:
+        from ._evaluate_command import command
+
+        sys.exit(command(rest))
+    if first == ["compare"] and any(word.partition("=")[0] == "--text" for word in rest):
+        from ._evaluate_command import compare
+
+        sys.exit(compare(rest))
     sys.exit(cli(sys.argv[1:]))

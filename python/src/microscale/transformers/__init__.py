@@ -22,6 +22,7 @@ except ImportError as error:
 from ._accelerate import Accelerated, accelerate
 from ._attention import register as _register
 from ._cache import Cache
+from ._evaluation import Evaluation, evaluate
 from ._load import from_pretrained
 from ._quantizer import MicroscaleConfig
 from ._quantizer import register as _register_method
@@ -29,4 +30,12 @@ from ._quantizer import register as _register_method
 _register()
 _register_method()
 
-__all__ = ["Accelerated", "Cache", "MicroscaleConfig", "accelerate", "from_pretrained"]
+__all__ = [
+    "Accelerated",
+    "Cache",
+    "Evaluation",
+    "MicroscaleConfig",
+    "accelerate",
+    "evaluate",
+    "from_pretrained",
+]
