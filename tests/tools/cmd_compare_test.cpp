@@ -42,6 +42,15 @@ TEST(Compare, says_which_side_holds_what_is_no_number) {
       << outcome.err;
 }
 
+TEST(Compare, a_text_needs_the_package) {
+  const Folders folders;
+  const Outcome outcome = microscale(
+      {"compare", folders.quantized(), folders.quantized(), "--text", folders.quantized()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("pip install 'microscale[transformers]'"), std::string::npos)
+      << outcome.err;
+}
+
 TEST(Compare, holds_each_tensor_against_the_limit) {
   const TemporaryFolder folder;
   SmallModel original, other;

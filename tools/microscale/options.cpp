@@ -155,6 +155,8 @@ void add_others(CLI::App& app, Words& words) {
   add(compare, "B", words.other, "PATH", "What became of it")->required();
   add(compare, "--max-mse", words.max_mse, "SHARE",
       "Exit with 1 if the whole or a tensor is further off: 0.01, 1%");
+  add(compare, "--text", words.text, "FILE",
+      "Also perplexities and divergence on a text (the Python package, with torch)");
   add_threads(compare, words);
 
   CLI::App& explain =

@@ -171,6 +171,11 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     return run(VerifyCommand{words.input, threads, static_cast<int>(degree), words.other}, console);
   }
   if (name == "compare") {
+    if (!words.text.empty())  // the package's own command line does that, and does not come here
+      throw Error(ErrorCode::unsupported,
+                  "compare --text runs the models, for which it needs PyTorch: pip install "
+                  "'microscale[transformers]' and call python -m microscale compare A B --text "
+                  "FILE");
     CompareCommand command{words.input, words.other, {}, threads};
     if (!words.max_mse.empty()) command.max_mse = share_from("--max-mse", words.max_mse);
     return run(command, console);
