@@ -93,6 +93,9 @@ Json tensor_json(const TensorReport& tensor) {
     json["kept"] = {kept.matrices, kept.blocks,      kept.cast,
                     kept.searched, kept.hash_before, kept.hash_expected};
   }
+  if (const NotFinite& values = tensor.not_finite; values.count > 0) {
+    json["not_finite"] = {values.count, values.first};
+  }
   for (const WorstBlock& block : tensor.worst_blocks) {
     json["worst"].push_back({block.row, block.block, block.scale_code, block.squared_error,
                              block.original, block.restored});
@@ -111,6 +114,9 @@ void read_tensor(const Json& json, TensorReport& tensor) {
   if (json.contains("kept")) {
     const Json& kept = json["kept"];
     tensor.kept = {kept.at(0), kept.at(1), kept.at(2), kept.at(3), kept.at(4), kept.at(5)};
+  }
+  if (json.contains("not_finite")) {
+    tensor.not_finite = {json["not_finite"].at(0), json["not_finite"].at(1)};
   }
   if (!json.contains("worst")) return;
   for (const Json& entry : json["worst"]) {
@@ -187,7 +193,8 @@ std::string shard_report_text(const ModelPlan& plan, const ModelReport& report, 
   Json json = Json::array();
   for (std::size_t i = 0; i < report.tensors.size(); ++i) {
     const TensorReport& tensor = report.tensors[i];
-    if (plan.tensors[i].shard == shard && (tensor.measured() || tensor.kept.matrices > 0)) {
+    const bool found = tensor.measured() || tensor.kept.matrices > 0 || tensor.not_finite.count > 0;
+    if (found && plan.tensors[i].shard == shard) {
       json.push_back(tensor_json(report.tensors[i]));
     }
   }

@@ -47,8 +47,6 @@ class Converter {
   void open();
   ModelReport run();
   std::uint64_t hash_after() const { return hash_after_; }
-  /// What the values of copied tensors showed.
-  std::vector<std::string> remarks() const { return runner_.kept_values().sentences(); }
 
  private:
   // Workers and their buffers, within the memory limit.
@@ -226,6 +224,9 @@ void Converter::check_room() const {
     needed -= std::min(needed, done_[shard] ? plan_.shards[shard].layout.file_size
                                             : allocated_bytes(partial_path(path)));
   }
+  for (const fs::path& file : plan_.model.other_files) {
+    needed -= std::min(needed, allocated_bytes(options_.output / file));
+  }
   const std::uint64_t free = take(free_space(options_.output));
   if (needed <= free) return;
   throw Error(
@@ -276,6 +277,9 @@ void Converter::write_other_files() {
   ManifestContents manifest;
   for (const std::filesystem::path& name : plan_.model.other_files) {
     advance(0, name.string());
+    // An interrupted run may have copied it: not twice at a time, as check_room has promised.
+    std::error_code ignored;
+    std::filesystem::remove(options_.output / name, ignored);
     manifest.other_files[name.string()] = take(copy_into_place(
         plan_.model.root / name, options_.output / name, workspaces_.front().input));
   }
@@ -362,13 +366,11 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
   try {
     ModelReport report = converter->run();
     // Blocks that were searched because others kept their codes are no sample of a weight.
-    if (options.keep_codes) {
-      return {std::move(plan.summary), std::move(report), {}, converter->hash_after()};
-    }
-    for (auto&& sentences : {unusual_errors(report), converter->remarks()}) {
+    const auto told = options.keep_codes ? std::vector<std::string>() : unusual_errors(report);
+    for (const auto& sentences : {told, not_finite_sentences(report)}) {
       plan.summary.notices.insert(plan.summary.notices.end(), sentences.begin(), sentences.end());
     }
-    return {std::move(plan.summary), std::move(report), {}};
+    return {std::move(plan.summary), std::move(report), {}, converter->hash_after()};
   } catch (const Error& failed) {
     converter.reset();
     // What is wrong with the input stays wrong: a user who mends it starts the conversion again.

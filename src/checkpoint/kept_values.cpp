@@ -49,28 +49,32 @@ void KeptValues::look_at(std::size_t tensor, StoredType type, std::int64_t at,
   const std::int64_t found = count_not_finite(type, bytes, first);
   if (found == 0) return;
   std::lock_guard lock(mutex_);
-  Tally& tally = tallies_[tensor];
+  NotFinite& tally = tallies_[tensor];
   tally.first = tally.count == 0 ? at + first : std::min(tally.first, at + first);
   tally.count += found;
 }
 
-std::vector<std::string> KeptValues::sentences() const {
+NotFinite KeptValues::of(std::size_t tensor) const {
   std::lock_guard lock(mutex_);
+  return tallies_[tensor];
+}
+
+std::vector<std::string> not_finite_sentences(const ModelReport& report) {
   std::vector<std::string> all;
   std::size_t more = 0;
-  for (std::size_t i = 0; i < tallies_.size(); ++i) {
-    const Tally& tally = tallies_[i];
-    if (tally.count == 0) continue;
+  for (const TensorReport& tensor : report.tensors) {
+    const NotFinite& values = tensor.not_finite;
+    if (values.count == 0) continue;
     if (all.size() == most_sentences) {
       ++more;
       continue;
     }
+    const bool one = values.count == 1;
     all.push_back(fmt::format(
         "{} holds {} value{} that {} NaN or infinite, the first at element {}; it is kept as it "
-        "is, "
-        "so the model computes with {}: check the original",
-        in_quotes(plan_.tensors[i].entry->name), tally.count, tally.count == 1 ? "" : "s",
-        tally.count == 1 ? "is" : "are", tally.first, tally.count == 1 ? "it" : "them"));
+        "is, so the model computes with {}: check the original",
+        in_quotes(tensor.name), values.count, one ? "" : "s", one ? "is" : "are", values.first,
+        one ? "it" : "them"));
   }
   if (more > 0) all.push_back(fmt::format("{} more kept tensors hold NaN or infinities", more));
   return all;

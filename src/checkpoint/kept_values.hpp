@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/model_plan.hpp"
+#include "checkpoint/stored_type.hpp"
+#include "report/model_report.hpp"
 
 namespace microscale {
 
@@ -19,24 +20,21 @@ std::int64_t count_not_finite(StoredType type, std::span<const std::uint8_t> byt
 
 class KeptValues {
  public:
-  explicit KeptValues(const ModelPlan& plan) : plan_(plan), tallies_(plan.tensors.size()) {}
+  explicit KeptValues(std::size_t tensors) : tallies_(tensors) {}
 
   /// A piece of tensor `tensor` of the plan, from element `at` on, as it is written: of `type`. May
   /// be called from many threads at once.
   void look_at(std::size_t tensor, StoredType type, std::int64_t at,
                std::span<const std::uint8_t> bytes);
 
-  /// One sentence for each tensor that holds any, in the order of the plan, up to ten.
-  std::vector<std::string> sentences() const;
+  NotFinite of(std::size_t tensor) const;
 
  private:
-  struct Tally {
-    std::int64_t count = 0, first = 0;
-  };
-
-  const ModelPlan& plan_;
   mutable std::mutex mutex_;
-  std::vector<Tally> tallies_;  // by tensor
+  std::vector<NotFinite> tallies_;  // by tensor
 };
+
+/// One sentence for each tensor of the report that holds any, in its order, up to ten.
+std::vector<std::string> not_finite_sentences(const ModelReport& report);
 
 }  // namespace microscale

@@ -72,7 +72,7 @@ UnitRunner::UnitRunner(const ModelPlan& plan, const QuantizeModelOptions& option
       output_(output),
       advance_(std::move(advance)),
       scan_(plan),
-      kept_values_(plan),
+      kept_values_(plan.tensors.size()),
       global_scales_(plan.groups.size(), 1.0f),
       costs_(plan.tensors.size()),
       kept_(plan, options, scan_) {
@@ -347,6 +347,12 @@ TensorCost& UnitRunner::cost_of(std::size_t tensor) {
 }
 
 void UnitRunner::report_shard(std::size_t shard, ModelReport& report) {
+  for (const CopiedTensor& copy : plan_.shards[shard].copies) {
+    report.tensors[copy.tensor].not_finite = kept_values_.of(copy.tensor);
+  }
+  for (const CopiedSlice& copy : plan_.shards[shard].slices) {
+    report.tensors[copy.tensor].not_finite = kept_values_.of(copy.tensor);
+  }
   for (const QuantizedMatrix& matrix : plan_.shards[shard].matrices) {
     std::unique_ptr<TensorCost> cost;
     {

@@ -53,8 +53,6 @@ class UnitRunner {
   bool run(const Unit& unit, Workspace& work);
 
   const WeightScan& scan() const { return scan_; }
-  /// Of what was copied so far.
-  const KeptValues& kept_values() const { return kept_values_; }
 
   /// Settles the global scales of all groups with these units; call it when they are done, while no
   /// other unit runs.

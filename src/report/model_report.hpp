@@ -38,6 +38,13 @@ struct KeptSums {
   bool operator==(const KeptSums&) const = default;
 };
 
+/// NaN and infinities of a tensor that was copied.
+struct NotFinite {
+  std::int64_t count = 0;
+  std::int64_t first = 0;  ///< index of the first such element
+  bool operator==(const NotFinite&) const = default;
+};
+
 struct TensorReport {
   std::string name = {};
   std::vector<std::int64_t> shape = {};
@@ -52,6 +59,7 @@ struct TensorReport {
   CodeHistogram element_codes{};
   std::vector<WorstBlock> worst_blocks = {};  ///< worst first
   KeptSums kept = {};
+  NotFinite not_finite = {};
 
   bool measured() const { return error.elements > 0; }
 };

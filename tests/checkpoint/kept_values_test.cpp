@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -49,6 +50,38 @@ TEST(KeptValues, are_named_after_the_run_and_copied_as_they_are) {
             "element 3; it is kept as it is, so the model computes with them: check the original");
   EXPECT_EQ(testing::read_tensors(folder / "out").at("model.extra_norm.weight"),
             model.shards[0]["model.extra_norm.weight"]);
+}
+
+// Of shards that an interrupted run has finished too.
+TEST(KeptValues, of_a_resumed_run_are_those_of_an_undisturbed_one) {
+  const TemporaryFolder folder;
+  testing::TestModel model = testing::sample_model();
+  std::vector<float> values(64, 1.0f);
+  values[3] = std::nanf("");
+  for (std::size_t shard = 0; shard < 2; ++shard) {
+    model.shards[shard]["model.norm" + std::to_string(shard) + ".weight"] =
+        tensor_of(StoredType::bf16, {64}, values);
+  }
+  model.write(folder / "in");
+  QuantizeModelOptions options = testing::options_for(folder, Format::nvfp4, 1);
+  const Conversion whole = convert_model(options);
+  options.output = folder / "again";
+  testing::expect_error(ErrorCode::interrupted, "--resume", [&] {
+    convert_model(options, [&](std::int64_t, std::int64_t, std::string_view) {
+      return !std::filesystem::exists(options.output / "model-00001-of-00002.safetensors");
+    });
+  });
+  options.resume = true;
+  const Conversion resumed = convert_model(options);
+  EXPECT_EQ(resumed.plan.notices, whole.plan.notices);
+  EXPECT_EQ(std::count_if(resumed.plan.notices.begin(), resumed.plan.notices.end(),
+                          [](const std::string& text) {
+                            return text.find("that is NaN or infinite") != text.npos;
+                          }),
+            2);
+  EXPECT_EQ(to_json(resumed.report), to_json(whole.report));
+  EXPECT_EQ(testing::read_file(options.output / "microscale_manifest.json"),
+            testing::read_file(folder / "out/microscale_manifest.json"));
 }
 
 }  // namespace
