@@ -8,11 +8,24 @@
 namespace microscale {
 namespace {
 
-struct Group {
-  std::string_view members;  // comma-separated; no name is in two groups
-  std::string_view fused;    // what vLLM calls the layer that it makes of them
+// Where names alone mean other things elsewhere.
+enum class Place {
+  anywhere,
+  mlp_of_h,      // "h.3.mlp.w1": elsewhere w1 is the partner of w3, and w2 comes after both
+  numbered_moe,  // "moe.3.linear"
+  linear_attention,
 };
-constexpr std::array<Group, 17> groups{{
+
+struct Group {
+  std::string_view members;  // comma-separated
+  std::string_view fused;    // what vLLM calls the layer that it makes of them
+  Place place = Place::anywhere;
+};
+// The first that fits counts.
+constexpr std::array<Group, 20> groups{{
+    {"w1,w2", "gate_up_proj", Place::mlp_of_h},                                // Qwen 1
+    {"linear,linear_v", "gate_up_proj", Place::numbered_moe},                  // Grok 1
+    {"q_proj,k_proj,v_proj,g_proj", "in_proj_qkvg", Place::linear_attention},  // Olmo Hybrid
     {"q_proj,k_proj,v_proj", "qkv_proj"},                 // Llama and most others
     {"query,key,value", "qkv_proj"},                      // BERT
     {"q_lin,k_lin,v_lin", "qkv_proj"},                    // DistilBERT
@@ -32,6 +45,27 @@ constexpr std::array<Group, 17> groups{{
     {"fc11,fc12", "gate_up_proj"},                        // Nomic BERT
 }};
 
+bool is_number(std::string_view part) {
+  return !part.empty() &&
+         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool lies_in(Place place, std::string_view module) {
+  const std::string_view parent = parent_of(module), above = parent_of(parent);
+  switch (place) {
+    case Place::anywhere:
+      return true;
+    case Place::mlp_of_h:
+      return leaf_of(parent) == "mlp" && is_number(leaf_of(above)) &&
+             leaf_of(parent_of(above)) == "h";
+    case Place::numbered_moe:
+      return is_number(leaf_of(parent)) && leaf_of(above) == "moe";
+    case Place::linear_attention:
+      return leaf_of(parent) == "linear_attn";
+  }
+  return false;
+}
+
 bool lists(std::string_view members, std::string_view leaf) {
   while (!members.empty()) {
     const std::size_t comma = std::min(members.find(','), members.size());
@@ -41,9 +75,10 @@ bool lists(std::string_view members, std::string_view leaf) {
   return false;
 }
 
-const Group* group_of(std::string_view leaf) {
-  const auto found = std::find_if(groups.begin(), groups.end(),
-                                  [&](const Group& group) { return lists(group.members, leaf); });
+const Group* group_of(std::string_view module) {
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+    return lists(group.members, leaf_of(module)) && lies_in(group.place, module);
+  });
   return found == groups.end() ? nullptr : &*found;
 }
 
@@ -55,29 +90,22 @@ std::string beside(std::string_view module, std::string_view leaf) {
 }  // namespace
 
 std::optional<std::string> fused_group_of(std::string_view module) {
-  const Group* group = group_of(leaf_of(module));
+  const Group* group = group_of(module);
   if (!group) return std::nullopt;
   return beside(module, "{" + std::string(group->members) + "}");
 }
 
 std::optional<std::string> fused_name_of(std::string_view module) {
-  const Group* group = group_of(leaf_of(module));
+  const Group* group = group_of(module);
   if (!group) return std::nullopt;
   return beside(module, group->fused);
 }
 
 std::optional<std::string_view> expert_layer_of(std::string_view module) {
-  constexpr std::string_view word = "experts.";
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  for (std::size_t at = module.find(word); at != std::string_view::npos;
-       at = module.find(word, at + 1)) {
-    const std::size_t number = at + word.size();
-    const std::size_t end = module.find('.', number);
-    if ((at > 0 && module[at - 1] != '.') || end == std::string_view::npos || end == number) {
-      continue;
-    }
-    const std::string_view digits = module.substr(number, end - number);
-    if (std::all_of(digits.begin(), digits.end(), is_digit)) return module.substr(0, number - 1);
+  for (std::string_view expert = parent_of(module); !expert.empty(); expert = parent_of(expert)) {
+    const std::string_view layer = parent_of(expert), word = leaf_of(layer);
+    // "moe.3.linear": Grok 1, whose experts have no module of their own.
+    if (is_number(leaf_of(expert)) && (word == "experts" || word == "moe")) return layer;
   }
   return std::nullopt;
 }

@@ -212,7 +212,9 @@ Kept place_in_diffusion(Names parts) {
 
 bool is_indexer(std::string_view module, Names parts) {
   constexpr std::array<std::string_view, 1> compressor{"compressor"};
-  return module.ends_with("indexer.weights_proj") || has_part(parts, compressor);
+  // vLLM makes one dense layer of both.
+  return module.ends_with("indexer.weights_proj") || module.ends_with("indexer.wk") ||
+         has_part(parts, compressor);
 }
 
 bool is_diffusion_input(std::string_view name) {
@@ -304,6 +306,8 @@ bool LayerRules::is_prediction_layer(std::string_view module, Names parts,
     return part.starts_with("mtp") || part.starts_with("nextn");
   };
   if (std::any_of(parts.begin(), parts.end(), named) || has_part(parts, elsewhere)) return true;
+  constexpr std::array<std::string_view, 2> drafters{"medusa", "mlp_speculator"};  // heads alone
+  if (is_one_of(facts.model_type, drafters)) return true;
   const auto layer = repeated_layer_of(module);
   if (!layer) return false;
   if (prediction_layers_.contains(layer->layer)) return true;

@@ -74,6 +74,8 @@ TEST(KeptLayers, routers_and_tiny_matrices) {
           {"model.layers.0.mlp.expert_selector", Kept::router},
           {"model.layers.0.mlp.gate_proj", Kept::no, {512, 512}},
           {"model.layers.0.self_attn.indexer.weights_proj", Kept::indexer},
+          {"model.layers.0.self_attn.indexer.wk", Kept::indexer},
+          {"model.layers.0.self_attn.wk", Kept::no, {512, 512}},
           {"model.layers.0.linear_attn.in_proj_a", Kept::tiny, {32, 512}},
           {"model.layers.0.linear_attn.in_proj_qkv", Kept::no, {512, 512}},
           {"model.layers.0.self_attn.b_proj", Kept::tiny, {16, 512}},
@@ -107,6 +109,8 @@ TEST(KeptLayers, prediction_layers_by_name_number_and_marks) {
           {"model.layers.60.self_attn.o_proj", Kept::no}},
          facts);
   expect({{"model.language_model.layers.61.o_proj", Kept::prediction_layer}}, facts);
+  facts.model_type = "medusa";  // heads alone, which vLLM builds dense
+  expect({{"0.0.linear", Kept::prediction_layer, {512, 512}}}, facts);
   expect({{"model.layers.9.eh_proj", Kept::prediction_layer},
           {"model.layers.9.mlp.up_proj", Kept::prediction_layer},
           {"model.layers.8.mlp.up_proj", Kept::no}});
