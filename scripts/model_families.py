@@ -6,6 +6,7 @@ usage: scripts/model_families.py add NAME FOLDER "TITLE"   writes tests/checkpoi
        scripts/model_families.py renew FOLDER              takes the verdicts that test_checkpoint wrote there, run with
                                                            MICROSCALE_FAMILIES_OUT=FOLDER
        scripts/model_families.py table [--check]           writes docs/models.md from the files, or compares it
+       scripts/model_families.py parts [--check]           the same of what their layers have, a source of the library
 
 Layers, experts and rows are made few and small; what a config.json says is cut down to what verdicts hang on. Look at
 each changed verdict before you commit it: the files say what is right.
@@ -16,11 +17,13 @@ import json
 import re
 import struct
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ROOT / "tests/checkpoint/families"
 TABLE = ROOT / "docs/models.md"
+PARTS = ROOT / "src/checkpoint/completeness_families_table.cpp"
 CONFIG_KEYS = {"model_type", "hidden_size", "n_embd", "d_model", "num_hidden_layers", "vocab_size", "padded_vocab_size",
                "swiglu_limit", "decoder_layers", "_class_name", "architectures"}
 LAYERS, EXPERTS, LARGEST, SMALL = 4, 2, 512, 64
@@ -151,16 +154,109 @@ def table():
     return "\n".join(lines + sorted(rows, key=str.lower)) + "\n"
 
 
+# The stacks of language models: src/checkpoint/layer_stacks.cpp.
+MAIN_STACKS = {"model.layers", "layers", "transformer.h", "h", "decoder.layers", "model.decoder.layers",
+               "transformer.layers", "transformer.blocks", "thinker.model.layers", "backbone.layers",
+               "model.transformer.blocks", "gpt_neox.layers", "transformer.encoder.layers"}
+LANGUAGE_PARTS = {"language_model", "text_model", "llm", "language", "text_decoder", "lm"}
+ADAPTERS = {"base_layer", "lora_A", "lora_B"}
+LAYER = re.compile(r"(?:^|.*?\.)(?:layers|layer|blocks|block|h|[^.]*_layers?|[^.]*_blocks?)(?=\.\d+\.)")
+HEAD = """// Written by scripts/model_families.py parts from tests/checkpoint/families.
+#include "checkpoint/completeness_families.hpp"
+
+namespace microscale {
+
+std::string_view parts_of_families() {
+  return R"(
+"""
+TAIL = """)";
+}
+
+}  // namespace microscale
+"""
+
+
+def text_model_type(config):
+    for key in ("text_config", "llm_config", "language_config", "thinker_config"):
+        if isinstance(config.get(key), dict):
+            return text_model_type(config[key])
+    return config.get("model_type")
+
+
+def owner(name, shape):
+    module, _, leaf = name.rpartition(".")
+    if module and leaf.startswith("weight"):
+        return module
+    return name if len(shape) > 1 else ""
+
+
+def layers_of(config, tensors):
+    """The modules of each layer of a language model, prediction layers left out: {(stack, number): {"mlp.up_proj"}}."""
+    layers = collections.defaultdict(set)
+    counted = config.get("text_config", config).get("num_hidden_layers") or 1 << 30
+    for name, (_, _, shape) in tensors.items():
+        module = owner(name, shape)
+        match = LAYER.match(module)
+        if not match:
+            continue
+        stack = match.group()
+        number, _, within = module[len(stack) + 1:].partition(".")
+        if (stack in MAIN_STACKS or LANGUAGE_PARTS & set(stack.split("."))) and int(number) < counted:
+            layers[stack, number].add(within)
+    return {layer: modules for layer, modules in layers.items()
+            if not any(module.startswith(("eh_proj", "shared_head")) for module in modules)}
+
+
+def parts_of_layer(modules):
+    """{"mlp": {"up_proj", "down_proj"}, ...}; not of experts, of numbered modules and of adapters."""
+    parts = collections.defaultdict(set)
+    for module in modules:
+        names = module.split(".")
+        for at, name in enumerate(names):
+            parts[".".join(names[:at]) or "."].add(name)
+    return {parent: frozenset(names) for parent, names in parts.items()
+            if "experts" not in parent.split(".") and
+            not any(word.isdigit() or word in ADAPTERS for word in [*names, *parent.split(".")])}
+
+
+def parts():
+    families = collections.defaultdict(lambda: collections.defaultdict(dict))  # type -> parent -> parts -> files
+    for path in sorted(FAMILIES.glob("*.txt")):
+        _, config, tensors = read(path)
+        if any(entry[0] == "quantized" for entry in tensors.values()) or not text_model_type(config):
+            continue
+        for modules in layers_of(config, tensors).values():
+            for parent, names in parts_of_layer(modules).items():
+                families[text_model_type(config)][parent].setdefault(names, set()).add(path.stem)
+    alike = collections.defaultdict(list)
+    for model_type, parents in families.items():
+        lines = []
+        for parent, choices in parents.items():
+            for names, files in choices.items():
+                # A file written down by hand may leave parts out that another has.
+                if not any(names < other and not files & theirs for other, theirs in choices.items()):
+                    lines.append((parent, *sorted(names)))
+        alike[tuple(sorted(lines))].append(model_type)
+    text = ""
+    for lines, types in sorted(alike.items(), key=lambda item: sorted(item[1])):
+        for words in [("=", *sorted(types)), *lines]:
+            lines = textwrap.wrap(" ".join(words), 96, break_long_words=False, break_on_hyphens=False)
+            text += "\n+ ".join(lines) + "\n"
+    return HEAD + text + TAIL
+
+
 def main(arguments):
     if len(arguments) == 4 and arguments[0] == "add":
         add(*arguments[1:])
     elif len(arguments) == 2 and arguments[0] == "renew":
         renew(arguments[1])
-    elif arguments == ["table"]:
-        TABLE.write_text(table())
-    elif arguments == ["table", "--check"]:
-        if TABLE.read_text() != table():
-            print("docs/models.md is not what tests/checkpoint/families says; run scripts/model_families.py table")
+    elif arguments[:1] in (["table"], ["parts"]) and arguments[1:] in ([], ["--check"]):
+        path, text = (TABLE, table()) if arguments[0] == "table" else (PARTS, parts())
+        if not arguments[1:]:
+            path.write_text(text)
+        elif path.read_text() != text:
+            print(f"{path.relative_to(ROOT)} is not what tests/checkpoint/families says; run "
+                  f"scripts/model_families.py {arguments[0]}")
             return 1
     else:
         print(__doc__)

@@ -44,6 +44,6 @@ def write_model(folder, layers=1, hidden=64):
     folder.mkdir()
     tensors = weights_of_small_model(layers, hidden)
     write_safetensors(folder / "model.safetensors", tensors)
-    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden}
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "small_llama", "hidden_size": hidden}
     (folder / "config.json").write_text(json.dumps(config))
     return tensors

@@ -20,7 +20,7 @@ def _layer(index, hidden, inner):
     attention = {f"self_attn.{n}_proj": (hidden, hidden) for n in "qkvo"}
     mlp = {"mlp.gate_proj": (inner, hidden), "mlp.up_proj": (inner, hidden), "mlp.down_proj": (hidden, inner)}
     tensors = {f"{prefix}{n}.weight": s for n, s in {**attention, **mlp}.items()}
-    tensors[f"{prefix}input_layernorm.weight"] = (hidden,)
+    tensors[f"{prefix}input_layernorm.weight"] = tensors[f"{prefix}post_attention_layernorm.weight"] = (hidden,)
     return tensors
 
 
@@ -37,6 +37,7 @@ def write_model(folder, layers, hidden, inner, layers_per_shard=1, seed=1):
             tensors.update(_layer(layer, hidden, inner))
         if number == 1:
             tensors["model.embed_tokens.weight"] = (1024, hidden)
+            tensors["model.norm.weight"] = (hidden,)
         header, offset = {"__metadata__": {"format": "pt"}}, 0
         for tensor, shape in tensors.items():
             size = 2

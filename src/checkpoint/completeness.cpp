@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "checkpoint/completeness_families.hpp"
 #include "checkpoint/completeness_parts.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/layer_stacks.hpp"
@@ -106,6 +107,7 @@ class GapFinder {
     find_partners();
     find_lost_experts(model_, facts_, gaps_);
     find_lost_parts(model_, facts_, gaps_);
+    find_parts_of_no_layer(model_, facts_, gaps_);
     return std::move(gaps_);
   }
 
@@ -127,9 +129,8 @@ class GapFinder {
       std::string parent;
       for (std::size_t i = 0; i < parts.size(); ++i) {
         children_[parent].emplace(parts[i]);
-        const auto number = i > 0 && parts[i - 1] == "experts" && i + 1 < parts.size()
-                                ? number_in(parts[i])
-                                : std::nullopt;
+        const bool of_experts = i > 0 && (parts[i - 1] == "experts" || parts[i - 1] == "moe");
+        const auto number = of_experts && i + 1 < parts.size() ? number_in(parts[i]) : std::nullopt;
         if (number) {
           const auto at = static_cast<std::size_t>(parts[i].data() - owner.data());
           const std::string part(owner.substr(at + parts[i].size() + 1));
@@ -296,6 +297,7 @@ class GapFinder {
   void find_inseparable(const Names& children, Names& missing, std::string& present) const {
     for (const auto& [one, other] : inseparable) {
       const bool attention = other == "k_proj" || other == "v_proj";
+      if (other == "up_proj" && facts_.model_type.starts_with("timesfm")) continue;  // it has none
       if (!children.contains(one) || children.contains(other)) continue;
       if (attention && has_other_keys(children)) continue;
       missing.emplace(other);

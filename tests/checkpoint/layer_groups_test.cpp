@@ -67,6 +67,7 @@ TEST_F(LayerGroups, layers_of_several_formats_are_named_once_with_their_fused_na
 }
 
 TEST_F(LayerGroups, experts_of_a_layer_are_one_expression_whatever_the_path_before_it) {
+  model.config = R"({"model_type": "small"})";
   for (const char* layer : {"0", "1"}) {
     const std::string path = "model.language_model.layers." + std::string(layer) + ".mlp.";
     for (const char* expert : {"0", "1"}) {

@@ -136,6 +136,7 @@ TEST(StrayWeights, an_empty_file_of_a_numbered_set_is_taken_along) {
         random_tensor(StoredType::bf16, {64, 64}, 1);
   }
   model.shards.emplace_back();
+  model.config = R"({"model_type": "small"})";
   model.write(folder / "in");
   QuantizeModelOptions options;
   options.input = folder / "in";

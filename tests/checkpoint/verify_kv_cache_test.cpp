@@ -121,6 +121,7 @@ TEST(VerifyKvCache, a_layer_without_scales_among_others_is_named) {
       model.add_floats(std::string(layer) + part + "_proj.weight", {2, 2}, {1, 2, 3, 4});
   }
   Json config = Json::parse(model.config);
+  config["model_type"] = "small";
   config["quantization_config"]["ignore"].push_back("re:model.layers.1.*");
   config["quantization_config"]["ignore"].push_back("re:vision.*");
   model.config = config.dump();
