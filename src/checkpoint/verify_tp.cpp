@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/config_json.hpp"
+#include "checkpoint/containers/scaled_weight.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/tensor_name.hpp"
 #include "checkpoint/verify_model.hpp"
@@ -70,9 +71,51 @@ std::int64_t whole_number(const nlohmann::ordered_json& config, const char* key)
   return 0;
 }
 
+// A quantized layer, whatever its container. Blocks of 1 are no obstacle to a cut.
+struct Layer {
+  std::string name;
+  const ModelTensor* codes = nullptr;
+  std::int64_t rows = 0, cols = 0;
+  std::int64_t block_rows = 1, block_cols = 1;
+  std::string coding;  // "nvfp4"
+
+  explicit Layer(const QuantizedModule& module)
+      : name(module.name),
+        codes(module.codes),
+        rows(module.rows),
+        cols(module.cols),
+        block_cols(info(module.format).block),
+        coding(info(module.format).name) {}
+
+  explicit Layer(const LogicalTensor& tensor)
+      : name(module_of(tensor.name)),
+        codes(&tensor.main_part()),
+        rows(tensor.shape[0]),
+        cols(tensor.shape[1]),
+        coding(tensor.coding_name().substr(0, tensor.coding_name().find(','))) {
+    if (const ScaleGrid* grid = grid_of(*tensor.weight)) {
+      // A scale for the whole side goes with each part.
+      if (grid->block_rows < rows) block_rows = grid->block_rows;
+      if (grid->block_cols < cols) block_cols = grid->block_cols;
+    } else if (const auto blocks = tensor.blocks()) {
+      block_cols = info(blocks->format).block;
+    }
+  }
+};
+
+std::vector<Layer> layers_of(const QuantizedFolder& folder) {
+  std::vector<Layer> layers(folder.modules.begin(), folder.modules.end());
+  for (const LogicalTensor& tensor : folder.tensors) {
+    if (tensor.weight && !tensor.slice && tensor.shape.size() == 2) layers.emplace_back(tensor);
+  }
+  std::sort(layers.begin(), layers.end(),
+            [](const Layer& a, const Layer& b) { return a.name < b.name; });
+  return layers;
+}
+
 class TensorParallel {
  public:
-  explicit TensorParallel(const QuantizedFolder& folder) : folder_(folder) {
+  explicit TensorParallel(const QuantizedFolder& folder) : layers_(layers_of(folder)) {
     if (!folder.model.config_text) return;
     const auto config = parse_config(*folder.model.config_text);
     if (!config || !config.value().is_object()) return;
@@ -80,8 +123,10 @@ class TensorParallel {
     kv_heads_ = whole_number(config.value(), "num_key_value_heads");
   }
 
+  const std::vector<Layer>& layers() const { return layers_; }
+
   // What keeps the module from being cut into `parts`; empty: nothing.
-  std::string problem(const QuantizedModule& module, std::int64_t parts) const {
+  std::string problem(const Layer& module, std::int64_t parts) const {
     const std::string_view leaf = leaf_of(module.name);
     if (is_one_of(leaf, by_columns)) return columns_problem(module, parts);
     if (!is_one_of(leaf, by_rows)) return "";
@@ -89,11 +134,11 @@ class TensorParallel {
     if (leaf == "q_proj" && heads_ > 0 && heads_ % parts != 0) {
       return fmt::format("its {} heads cannot be shared among {}", heads_, parts);
     }
-    return rows_problem(module.rows, parts);
+    return rows_problem(module, parts);
   }
 
   // Whether the parts are too small for the tiles of a kernel, where the whole is not; empty: no.
-  std::string tile_problem(const QuantizedModule& module, std::int64_t parts) const {
+  std::string tile_problem(const Layer& module, std::int64_t parts) const {
     const std::string_view leaf = leaf_of(module.name);
     const bool columns = is_one_of(leaf, by_columns);
     if (!columns && (!is_one_of(leaf, by_rows) || copied_heads(leaf, parts))) return "";
@@ -107,26 +152,31 @@ class TensorParallel {
   }
 
   bool unpadded(std::int64_t parts) const {
-    return std::all_of(
-        folder_.modules.begin(), folder_.modules.end(),
-        [&](const QuantizedModule& module) { return tile_problem(module, parts).empty(); });
+    return std::all_of(layers_.begin(), layers_.end(),
+                       [&](const Layer& module) { return tile_problem(module, parts).empty(); });
   }
 
-  bool knows(const QuantizedModule& module) const {
+  bool knows(const Layer& module) const {
     const std::string_view leaf = leaf_of(module.name);
     return is_one_of(leaf, by_rows) || is_one_of(leaf, by_columns) || is_one_of(leaf, whole);
   }
 
   bool works(std::int64_t parts) const {
-    return std::all_of(
-        folder_.modules.begin(), folder_.modules.end(),
-        [&](const QuantizedModule& module) { return problem(module, parts).empty(); });
+    return std::all_of(layers_.begin(), layers_.end(),
+                       [&](const Layer& module) { return problem(module, parts).empty(); });
   }
 
  private:
-  static std::string rows_problem(std::int64_t rows, std::int64_t parts) {
-    if (rows % parts == 0) return "";
-    return fmt::format("its {} rows cannot be cut into {} equal parts", rows, parts);
+  static std::string rows_problem(const Layer& module, std::int64_t parts) {
+    if (module.rows % parts != 0) {
+      return fmt::format("its {} rows cannot be cut into {} equal parts", module.rows, parts);
+    }
+    const std::int64_t own = module.rows / parts;
+    if (parts == 1 || own % module.block_rows == 0) return "";
+    return fmt::format(
+        "cut into {} it has {} rows a part, which is no multiple of the {} that a "
+        "scale holds for",
+        parts, own, module.block_rows);
   }
 
   bool copied_heads(std::string_view leaf, std::int64_t parts) const {
@@ -134,27 +184,25 @@ class TensorParallel {
   }
 
   // More parts than heads get copies of them.
-  std::string kv_problem(const QuantizedModule& module, std::int64_t parts) const {
-    if (kv_heads_ <= 0) return rows_problem(module.rows, parts);
+  std::string kv_problem(const Layer& module, std::int64_t parts) const {
+    if (kv_heads_ <= 0) return rows_problem(module, parts);
     const bool fits = parts <= kv_heads_ ? kv_heads_ % parts == 0 : parts % kv_heads_ == 0;
     if (fits) return "";
     return fmt::format("its {} key-value heads cannot be shared among {}", kv_heads_, parts);
   }
 
-  static std::string columns_problem(const QuantizedModule& module, std::int64_t parts) {
+  static std::string columns_problem(const Layer& module, std::int64_t parts) {
     if (module.cols % parts != 0) {
       return fmt::format("its {} columns cannot be cut into {} equal parts", module.cols, parts);
     }
     const std::int64_t own = module.cols / parts;
-    const FormatInfo& format = info(module.format);
-    if (own % format.block == 0) return "";
+    if (parts == 1 || own % module.block_cols == 0) return "";
     return fmt::format(
-        "cut into {} it has {} columns a part, which is no multiple of the {} block of "
-        "{}",
-        parts, own, format.name, format.block);
+        "cut into {} it has {} columns a part, which is no multiple of the {} block of {}", parts,
+        own, module.coding, module.block_cols);
   }
 
-  const QuantizedFolder& folder_;
+  std::vector<Layer> layers_;
   std::int64_t heads_ = 0, kv_heads_ = 0;
 };
 
@@ -164,6 +212,7 @@ ParallelAnswer verify_tp(const QuantizedFolder& folder, int degree, Findings& fi
   const TensorParallel parallel(folder);
   ParallelAnswer answer;
   answer.degree = degree;
+  if (parallel.layers().empty()) return answer;
   for (std::int64_t parts = 1; parts <= std::max<std::int64_t>(most_parts, degree); ++parts) {
     if (!parallel.works(parts)) continue;
     answer.works.push_back(static_cast<int>(parts));
@@ -172,7 +221,7 @@ ParallelAnswer verify_tp(const QuantizedFolder& folder, int degree, Findings& fi
   int largest = 0;
   for (const int parts : answer.works) largest = parts <= degree ? parts : largest;
   answer.largest = largest;
-  for (const QuantizedModule& module : folder.modules) {
+  for (const Layer& module : parallel.layers()) {
     if (!parallel.knows(module)) answer.unknown.push_back(module.name);
     const std::string problem = parallel.problem(module, degree);
     if (problem.empty()) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "checkpoint/scale_outliers.hpp"
 #include "checkpoint/verify_model.hpp"
 #include "checkpoint/weight_reader.hpp"
 #include "formats/e8m0.hpp"
@@ -24,9 +25,18 @@ constexpr double suspicious_magnitude = 1e4;
 constexpr double vanishing_magnitude = 1e-20;
 // An E8M0 byte: what it stands for, 2^-127, is no normal number, and kernels take it for 0.
 constexpr std::uint8_t e8m0_zero = 0;
+constexpr int e8m0_bias = 127;
 
-enum Rule : std::size_t { scale_nan, scale_negative, scale_zero, code_nan, not_finite };
-constexpr std::size_t rule_count = 5;
+enum Rule : std::size_t {
+  scale_nan,
+  scale_negative,
+  scale_zero,
+  scale_small,
+  scale_large,
+  code_nan,
+  not_finite
+};
+constexpr std::size_t rule_count = 7;
 
 // How often a rule is broken, and where first (block index for scales, element index otherwise).
 struct Tally {
@@ -85,7 +95,12 @@ void check_e4m3_scales(const PieceData& data, std::int64_t first_block, int byte
 }
 
 void check_e8m0_scales(const PieceData& data, const FormatInfo& format, std::int64_t first_block,
-                       PieceResult& result) {
+                       std::int64_t blocks_per_row, PieceResult& result) {
+  find_scale_outliers(data.scales, data.codes, format, first_block, blocks_per_row,
+                      [&](std::size_t i, bool larger) {
+                        result.tallies[larger ? scale_large : scale_small].add(
+                            first_block + static_cast<std::int64_t>(i), data.scales[i]);
+                      });
   const std::int64_t bytes = code_bytes(format, format.block);
   for (std::size_t i = 0; i < data.scales.size(); ++i) {
     const std::int64_t block = first_block + static_cast<std::int64_t>(i);
@@ -103,8 +118,9 @@ void check_e8m0_scales(const PieceData& data, const FormatInfo& format, std::int
 }
 
 void check_scales(const PieceData& data, const FormatInfo& format, std::int64_t first_block,
-                  PieceResult& result) {
-  if (format.e8m0_scale) return check_e8m0_scales(data, format, first_block, result);
+                  std::int64_t blocks_per_row, PieceResult& result) {
+  if (format.e8m0_scale)
+    return check_e8m0_scales(data, format, first_block, blocks_per_row, result);
   check_e4m3_scales(data, first_block, static_cast<int>(code_bytes(format, format.block)), result);
 }
 
@@ -174,14 +190,16 @@ PieceResult check_piece(const QuantizedFolder& folder, const Piece& piece, Piece
     }
     if (const auto coding = piece.tensor->blocks()) {
       const FormatInfo& format = info(coding->format);
-      check_scales(data, format, piece.first / format.block, result);
+      const std::int64_t cols = piece.tensor->shape.empty() ? 1 : piece.tensor->shape.back();
+      check_scales(data, format, piece.first / format.block,
+                   std::max<std::int64_t>(1, cols / format.block), result);
     }
     return result;
   }
   take(read_piece_bytes(folder, piece, data));
   if (hashes) add_piece(folder, piece, data, *hashes);
   const FormatInfo& format = info(module->format);
-  check_scales(data, format, piece.first / format.block, result);
+  check_scales(data, format, piece.first / format.block, module->cols / format.block, result);
   if (format.element == Element::e4m3) {
     for (std::size_t i = 0; i < data.codes.size(); ++i) {
       if (E4M3::is_nan(data.codes[i])) {
@@ -211,8 +229,9 @@ class TensorVerdict {
                         tensor_.weight->facts().description));
         check_largest(result.largest_value);
         if (const auto coding = tensor_.blocks()) {
-          check_zero(result, coding->format, scales_of(*tensor_.weight),
-                     cols / info(coding->format).block);
+          const std::int64_t blocks = cols / info(coding->format).block;
+          check_zero(result, coding->format, scales_of(*tensor_.weight), blocks);
+          check_outliers(result, scales_of(*tensor_.weight), blocks);
         }
       } else {
         add(Severity::warning, "not-finite", *tensor_.stored, tally, cols, "column",
@@ -233,6 +252,7 @@ class TensorVerdict {
             "the scale is negative (0x{:02X}), and loaders expect none; quantize the model again",
             byte(scale_negative)));
     check_zero(result, module.format, *module.scales, blocks);
+    check_outliers(result, *module.scales, blocks);
     add(Severity::error, "code-not-finite", *module.codes, result.tallies[code_nan], module.cols,
         "column",
         fmt::format("the code is NaN (0x{:02X}); quantize the model again", byte(code_nan)));
@@ -266,6 +286,20 @@ class TensorVerdict {
         fmt::format("the scale is {} but codes of the block are not, so their values are lost; "
                     "quantize the model again",
                     zero));
+  }
+
+  // Of E8M0 alone. Under a manifest they are what was to be written, or another hash tells.
+  void check_outliers(const PieceResult& result, const ModelTensor& scales, std::int64_t blocks) {
+    if (manifest_) return;
+    for (const Rule rule : {scale_small, scale_large}) {
+      const Tally& tally = result.tallies[rule];
+      add(Severity::warning, "scale-outlier", scales, tally, blocks, "block",
+          fmt::format("the scale, 2^{}, is more than 2^{} times {} than those of the blocks around "
+                      "it; if no weight of the original is like that (`verify --source`), it was "
+                      "damaged: download or quantize the model again",
+                      tally.byte - e8m0_bias, outlier_powers - 1,
+                      rule == scale_small ? "smaller" : "larger"));
+    }
   }
 
   // Of a weight of another container, by its values.

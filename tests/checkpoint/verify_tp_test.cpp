@@ -27,6 +27,7 @@ Answer answer_of(const SmallModel& model, int degree) {
   const VerifyReport report = verify_checkpoint(folder.path(), options);
   Answer answer;
   for (const Finding& finding : report.findings) {
+    if (!finding.rule.starts_with("tp-")) continue;
     Texts& texts = finding.rule == "tp-tile" ? answer.tiles : answer.findings;
     texts.push_back(finding.rule + " | " + finding.message);
   }
@@ -90,6 +91,43 @@ TEST(VerifyTp, is_not_asked_by_itself) {
   const TemporaryFolder folder;
   testing::small_llama(Format::mxfp4).write(folder.path());
   EXPECT_FALSE(verify_checkpoint(folder.path()).parallel.has_value());
+}
+
+// FP8 has scales of other shapes: a row's go with each part, a block's must stay whole.
+TEST(VerifyTp, weights_of_other_containers_are_judged_too) {
+  const auto with_scales = [](const std::string& module, std::vector<std::int64_t> scales) {
+    SmallModel model;
+    model.config = R"({"model_type": "small"})";
+    std::int64_t count = 1;
+    for (const std::int64_t side : scales) count *= side;
+    model.add(module + ".weight", StoredType::f8_e4m3, {256, 256}, testing::Bytes(256 * 256, 0x38));
+    model.add(module + ".weight_scale_inv", StoredType::f32, std::move(scales),
+              testing::bytes_of(std::vector<float>(static_cast<std::size_t>(count), 0.5f)));
+    return model;
+  };
+  const std::string up = "model.layers.0.mlp.up_proj", down = "model.layers.0.mlp.down_proj";
+  EXPECT_EQ(answer_of(with_scales(up, {256, 1}), 4).findings, Texts());
+  EXPECT_EQ(answer_of(with_scales(down, {256, 1}), 4).findings, Texts());
+  EXPECT_EQ(answer_of(with_scales(up, {2, 2}), 2).findings, Texts());
+  EXPECT_EQ(
+      answer_of(with_scales(up, {2, 2}), 4).findings,
+      Texts{"tp-cut | model.safetensors: '" + up +
+            "': cut into 4 it has 64 rows a part, which is no multiple of the 128 that a "
+            "scale holds for; the largest degree up to 4 at which all layers stay whole is 2"});
+  EXPECT_EQ(answer_of(with_scales(down, {2, 2}), 4).findings,
+            Texts{"tp-cut | model.safetensors: '" + down +
+                  "': cut into 4 it has 64 columns a part, which is no multiple of the FP8 E4M3 "
+                  "block of 128; the largest degree up to 4 at which all layers stay whole is 2"});
+  SmallModel heads = with_scales("model.layers.0.self_attn.q_proj", {256, 1});
+  heads.config = R"({"model_type": "small", "num_attention_heads": 2})";
+  EXPECT_EQ(answer_of(heads, 4).largest, 2);
+}
+
+TEST(VerifyTp, of_a_dense_model_nothing_is_judged) {
+  SmallModel model;
+  model.config = R"({"model_type": "small"})";
+  model.add_floats("model.layers.0.mlp.up_proj.weight", {64, 64}, testing::gaussian(4096, 1));
+  EXPECT_EQ(answer_of(model, 2).works, std::vector<int>());
 }
 
 TEST(VerifyTp, parts_that_kernels_pad_are_a_warning) {

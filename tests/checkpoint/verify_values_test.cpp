@@ -53,7 +53,7 @@ TEST(VerifyValues, nvfp4_scales_are_zero_only_over_zero_codes) {
 TEST(VerifyValues, mx_scales_must_not_be_nan) {
   for (const Format format : {Format::mxfp4, Format::mxfp8_e4m3}) {
     SmallModel model = testing::small_llama(format);
-    model.at(scales).bytes[0] = 1;  // 2^-126 is a number
+    model.at(scales).bytes[0] = 110;  // 2^-17 is a number
     model.at(scales).bytes[7] = 255;
     EXPECT_EQ(
         findings_of(model),
@@ -61,6 +61,21 @@ TEST(VerifyValues, mx_scales_must_not_be_nan) {
             "error scale-not-finite | model.safetensors: '" + scales +
             "': row 3, block 1: the scale is NaN (0xFF), so the whole block is; quantize the model "
             "again"});
+  }
+}
+
+TEST(VerifyValues, mx_scales_far_from_those_around_them_are_warned_of) {
+  for (const Format format : {Format::mxfp4, Format::mxfp8_e4m3}) {
+    SmallModel model = testing::small_llama(format);
+    model.at(scales).bytes[4] ^= 0x40;  // about 2^-70
+    const Texts findings = findings_of(model);
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_EQ(findings[0].find("warning scale-outlier | model.safetensors: '" + scales +
+                               "': row 2, block 0: the scale, 2^-"),
+              0u)
+        << findings[0];
+    EXPECT_NE(findings[0].find("more than 2^19 times smaller than those of the blocks around it"),
+              std::string::npos);
   }
 }
 

@@ -103,6 +103,9 @@ Json to_json(const VerifyReport& report, const std::string& path) {
 }
 
 std::string parallel_text(const ParallelAnswer& answer, Console& console) {
+  if (answer.works.empty())
+    return fmt::format("tensor parallel over {}: nothing is quantized, so nothing was judged\n",
+                       answer.degree);
   std::string text = fmt::format(
       "tensor parallel over {}: {}; degrees that leave blocks and heads "
       "whole: {}; of these the parts of {} fit kernels with tiles of 64 rows and 128 columns\n",
