@@ -13,6 +13,7 @@
 #include "checkpoint/containers/gguf_pack.hpp"
 #include "checkpoint/containers/gguf_weight.hpp"
 #include "checkpoint/gguf_layout.hpp"
+#include "checkpoint/idle_options.hpp"
 #include "checkpoint/include_check.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/model_place.hpp"
@@ -47,6 +48,7 @@ class GgufPlanner {
       return laid_out.failure();
     }
     add_notices();
+    if (Status effect = check_idle_options(plan_, options_); !effect) return effect.failure();
     return std::move(plan_);
   }
 

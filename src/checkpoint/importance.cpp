@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <unordered_set>
 
 #include "checkpoint/json.hpp"
+#include "checkpoint/tensor_name.hpp"
+#include "checkpoint/weight_format.hpp"
 
 namespace microscale {
 
@@ -18,6 +21,7 @@ Result<Importance> Importance::open(const std::filesystem::path& path, const Mod
   for (const TensorEntry& entry : header.value().tensors) vectors.emplace(entry.name, &entry);
   for (const ShardPlan& shard : plan.shards) {
     for (const QuantizedMatrix& matrix : shard.matrices) {
+      if (!blocks_of(matrix.format)) continue;
       const auto found = vectors.find(matrix.slice.module);
       if (found == vectors.end()) continue;
       const TensorEntry& entry = *found->second;
@@ -35,9 +39,16 @@ Result<Importance> Importance::open(const std::filesystem::path& path, const Mod
   if (importance.vectors_.empty()) {
     return Failure{
         ErrorCode::bad_input,
-        fmt::format("quantize: no tensor of '{}' has the name of a module to be quantized; name "
-                    "each as its module, without '.weight'",
-                    path.string())};
+        fmt::format(
+            "quantize: no tensor of '{}' has the name of a module to be quantized in blocks; name "
+            "each as its module, without '.weight'",
+            path.string())};
+  }
+  std::unordered_set<std::string_view> modules;
+  for (const TensorTreatment& tensor : plan.tensors) modules.insert(module_of(tensor.entry->name));
+  for (const TensorEntry& entry : header.value().tensors) {
+    if (importance.has(entry.name) || modules.contains(entry.name)) continue;
+    importance.idle_.push_back(entry.name);
   }
   return importance;
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "checkpoint/model_plan.hpp"
 #include "checkpoint/safetensors.hpp"
@@ -25,6 +26,9 @@ class Importance {
   /// Any number of threads at once.
   Status read(const std::string& module, std::int64_t col, std::span<float> out) const;
 
+  /// Names of vectors that are no module of the model.
+  const std::vector<std::string>& idle() const { return idle_; }
+
   const InputFile& file() const { return file_; }
 
  private:
@@ -32,6 +36,7 @@ class Importance {
 
   InputFile file_;
   std::unordered_map<std::string, TensorEntry> vectors_;
+  std::vector<std::string> idle_;
 };
 
 }  // namespace microscale

@@ -103,7 +103,7 @@ std::optional<std::string> siblings_of(const std::string& module) {
 void InputAmaxes::add(const std::string& name, double value, const std::string& problem,
                       const Entries& beside) {
   std::string_view module = name;
-  Number number{value, name, problem};
+  Number number{value, name, problem, true};
   if (cut_suffix(module, divisor_suffix)) {
     number.amax = nvfp4_range / value;
   } else if (cut_suffix(module, scale_suffix)) {
@@ -119,6 +119,7 @@ void InputAmaxes::add(const std::string& name, double value, const std::string& 
     for (const std::string_view suffix : amax_suffixes) {
       if (cut_suffix(module, suffix)) break;
     }
+    number.spelled = module.size() < name.size();
     number.amax = static_cast<double>(static_cast<float>(value));  // as calibrations have it
   }
   const auto [place, added] = numbers_.emplace(module, number);
@@ -151,6 +152,7 @@ Status InputAmaxes::read_tensors(const InputFile& file) {
   for (const TensorEntry& entry : header.value().tensors) entries.emplace(entry.name, &entry);
   for (const TensorEntry& entry : header.value().tensors) {
     if (!is_number(entry)) {
+      is_checkpoint_ = true;
       add(entry.name, 1.0,
           fmt::format("is {} [{}]; one number was wanted, F32", to_string(entry.type),
                       fmt::join(entry.shape, ", ")),
@@ -198,6 +200,16 @@ Result<const double*> InputAmaxes::find(std::string_view module) const {
   return Failure{ErrorCode::bad_input,
                  fmt::format("quantize: the input scales '{}': {} {}", path_.string(),
                              in_quotes(number.name), problem)};
+}
+
+std::vector<std::string> InputAmaxes::strangers(
+    const std::unordered_set<std::string>& modules) const {
+  std::vector<std::string> names;
+  for (const auto& [module, number] : numbers_) {
+    if (modules.contains(module) || (is_checkpoint_ && !number.spelled)) continue;
+    names.push_back(number.name);
+  }
+  return names;
 }
 
 std::string InputAmaxes::summary() const {
@@ -252,12 +264,38 @@ Result<InputScaleCounts> settle_input_amaxes(const InputAmaxes& amaxes,
   return counts;
 }
 
+namespace {
+
+// Numbers for modules that the model does not have: most likely a slip of the hand, which nothing
+// else shows where an expert then borrows from its siblings.
+void tell_strangers(ModelPlan& plan, const InputAmaxes& amaxes,
+                    const std::vector<ScaledInput>& inputs) {
+  std::unordered_set<std::string> modules;
+  for (const ScaledInput& input : inputs) {
+    for (std::string& name : names_of(input)) modules.insert(std::move(name));
+  }
+  for (const TensorTreatment& tensor : plan.tensors) {
+    const std::string module(module_of(tensor.entry->name));
+    for (std::string& name : names_of({module, module})) modules.insert(std::move(name));
+  }
+  const std::vector<std::string> names = amaxes.strangers(modules);
+  if (names.empty()) return;
+  plan.summary.notices.push_back(fmt::format(
+      "the input scales '{}': {} of the numbers {} of no layer of the model, the first {}; check "
+      "the spelling",
+      amaxes.path().string(), names.size(), names.size() == 1 ? "is" : "are",
+      in_quotes(names.front())));
+}
+
+}  // namespace
+
 Status plan_input_scales(ModelPlan& plan, const std::filesystem::path& path) {
   const auto amaxes = InputAmaxes::open(path);
   if (!amaxes) return amaxes.failure();
   std::vector<ScaledInput> inputs;
   for (const ShardPlan& shard : plan.shards) {
     for (const QuantizedMatrix& matrix : shard.matrices) {
+      if (matrix.format != WeightFormat::nvfp4) continue;
       const TensorEntry& entry = *plan.tensors[matrix.tensor].entry;
       inputs.push_back({matrix.slice.module, std::string(module_of(entry.name))});
     }
@@ -267,6 +305,7 @@ Status plan_input_scales(ModelPlan& plan, const std::filesystem::path& path) {
   std::size_t next = 0;
   for (ShardPlan& shard : plan.shards) {
     for (QuantizedMatrix& matrix : shard.matrices) {
+      if (matrix.format != WeightFormat::nvfp4) continue;
       matrix.input_amax = inputs[next++].amax;
       if (plan.tensors[matrix.tensor].decision.treatment != Treatment::quantize) continue;
       plan.summary.tensors[matrix.tensor].input_amax = matrix.input_amax;
@@ -278,6 +317,7 @@ Status plan_input_scales(ModelPlan& plan, const std::filesystem::path& path) {
         "that the same layer of their siblings has",
         counts.value().lent, counts.value().layers));
   }
+  tell_strangers(plan, amaxes.value(), inputs);
   return success();
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "checkpoint/model_plan.hpp"
@@ -29,6 +30,10 @@ class InputAmaxes {
   /// not finite, negative, or does not say what it is. 0 is given as it is.
   Result<const double*> find(std::string_view module) const;
 
+  /// Names in the file of numbers for modules that are none of `modules`, in order. Of a file with
+  /// other tensors, which is a checkpoint, only what is spelled as the input of a module.
+  std::vector<std::string> strangers(const std::unordered_set<std::string>& modules) const;
+
   /// For the user whose names do not fit: "its first name is 'layers.0.q_proj'".
   std::string summary() const;
   const std::filesystem::path& path() const { return path_; }
@@ -36,8 +41,9 @@ class InputAmaxes {
  private:
   struct Number {
     double amax = 0;
-    std::string name;     // as the file spells it
-    std::string problem;  // not empty: why it cannot be used
+    std::string name;      // as the file spells it
+    std::string problem;   // not empty: why it cannot be used
+    bool spelled = false;  // as the input of a module, by a suffix
   };
   using Entries = std::unordered_map<std::string_view, const TensorEntry*>;
   Status read_json(std::string_view text);
@@ -46,6 +52,7 @@ class InputAmaxes {
            const Entries& beside);
 
   std::filesystem::path path_;
+  bool is_checkpoint_ = false;                          // it has tensors of more than one element
   std::map<std::string, Number, std::less<>> numbers_;  // by module
 };
 

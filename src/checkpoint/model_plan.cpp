@@ -18,6 +18,7 @@
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/gguf_output.hpp"
 #include "checkpoint/gpt_oss_output.hpp"
+#include "checkpoint/idle_options.hpp"
 #include "checkpoint/include_check.hpp"
 #include "checkpoint/input_scales.hpp"
 #include "checkpoint/kept_codes.hpp"
@@ -364,6 +365,9 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   auto gaps = accept_gaps(plan.model, classifier.value().facts(), options.allow_incomplete);
   if (!gaps) return gaps.failure();
   plan.summary.notices.insert(plan.summary.notices.end(), gaps.value().begin(), gaps.value().end());
+  if (options.allow_incomplete && gaps.value().empty()) {
+    plan.summary.notices.push_back("--allow-incomplete was not needed: nothing is missing");
+  }
   if (Status planned = plan_shards(plan, options); !planned) return planned.failure();
   if (options.keep_codes) {
     if (Status kept = plan_kept_codes(plan, options); !kept) return kept.failure();
@@ -372,6 +376,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
     Status scaled = plan_input_scales(plan, options.input_scales);
     if (!scaled) return scaled.failure();
   }
+  if (Status effect = check_idle_options(plan, options); !effect) return effect.failure();
   auto descriptions = describe_layers(plan, options, classifier.value());
   if (!descriptions) return descriptions.failure();
   plan.config_text = std::move(descriptions.value().config);

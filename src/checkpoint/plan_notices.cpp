@@ -29,6 +29,13 @@ void tell_dropped(ModelPlan& plan) {
       in_quotes(first->name), count > 1 ? fmt::format(" and {} more are", count - 1) : " is"));
 }
 
+void tell_wrapper(ModelPlan& plan, const std::string& text) {
+  plan.summary.notices.push_back(
+      fmt::format("names of tensors hold {}, which a tool of training has put there: loaders look "
+                  "for the names without it; rename them, and convert again",
+                  in_quotes(text)));
+}
+
 // A folder whose config.json will say how weights are quantized, and not of what model.
 void tell_missing_config(ModelPlan& plan, const ModelFacts& facts) {
   if (plan.model.is_gguf || plan.one_file || facts.names_model())
@@ -40,6 +47,25 @@ void tell_missing_config(ModelPlan& plan, const ModelFacts& facts) {
                   plan.model.config_text
                       ? "config.json names no model (model_type, architectures or _class_name)"
                       : "there is no config.json"));
+}
+
+// What wrappers of training put into names.
+void tell_wrappers(ModelPlan& plan) {
+  constexpr std::array<std::string_view, 2> first{"module", "base_model"};
+  constexpr std::array<std::string_view, 3> anywhere{"_orig_mod", "_fsdp_wrapped_module",
+                                                     "_checkpoint_wrapped_module"};
+  for (const std::string_view word : first) {
+    const std::string prefix = std::string(word) + (word == "base_model" ? ".model." : ".");
+    const bool all = std::all_of(
+        plan.tensors.begin(), plan.tensors.end(),
+        [&](const TensorTreatment& tensor) { return tensor.entry->name.starts_with(prefix); });
+    if (all && !plan.tensors.empty()) return tell_wrapper(plan, prefix);
+  }
+  for (const TensorTreatment& tensor : plan.tensors) {
+    for (const std::string_view part : parts_of(tensor.entry->name)) {
+      if (is_one_of(part, anywhere)) return tell_wrapper(plan, std::string(part) + ".");
+    }
+  }
 }
 
 // Layers that are kept because config.json counts fewer, though nothing else marks them.
@@ -73,6 +99,7 @@ void tell_uncounted_layers(ModelPlan& plan, const ModelFacts& facts) {
 
 void tell_oddities(ModelPlan& plan, const ModelFacts& facts) {
   tell_dropped(plan);
+  tell_wrappers(plan);
   tell_missing_config(plan, facts);
   tell_uncounted_layers(plan, facts);
 }

@@ -54,6 +54,60 @@ int columns_of(const CodePoint& point) {
   return contains(zero_width, point.value) ? 0 : contains(wide, point.value) ? 2 : 1;
 }
 
+/// What COLUMNS says; 0 where it is not set, or no width.
+int columns_of_environment() {
+  const int columns = std::atoi(std::string(environment("COLUMNS")).c_str());
+  return columns > 0 && columns < 10000 ? columns : 0;
+}
+
+/// Bytes of the escape sequence that begins there, "\x1b[1m"; 0: none does.
+std::size_t escape_bytes(std::string_view text, std::size_t at) {
+  if (text.substr(at, 2) != "\x1b[") return 0;
+  const std::size_t end = text.find_first_not_of("0123456789;", at + 2);
+  return end == text.npos ? text.size() - at : end + 1 - at;
+}
+
+int visible_width(std::string_view text) {
+  int width = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    if (const std::size_t escape = escape_bytes(text, at); escape > 0) {
+      at += escape;
+      continue;
+    }
+    const CodePoint point = decode_utf8(text, at);
+    width += columns_of(point);
+    at += point.bytes;
+  }
+  return width;
+}
+
+/// One line without its newline.
+std::string fitted_line(std::string_view line, int width) {
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const auto indent = std::min(begin + 2, static_cast<std::size_t>(width) / 2);
+  std::string out(line.substr(0, begin));
+  int column = static_cast<int>(begin);
+  bool empty = true;  // the line that is being filled
+  for (std::size_t at = begin; at < line.size();) {
+    const std::size_t word = std::min(line.find_first_not_of(' ', at), line.size());
+    const std::size_t end = std::min(line.find(' ', word), line.size());
+    const int columns = visible_width(line.substr(word, end - word));
+    const auto blanks = static_cast<int>(word - at);
+    if (!empty && column + blanks + columns > width) {
+      out += "\n" + std::string(indent, ' ');
+      column = static_cast<int>(indent);
+    } else {
+      out.append(word - at, ' ');
+      column += blanks;
+    }
+    out += line.substr(word, end - word);
+    column += columns;
+    empty = false;
+    at = end;
+  }
+  return out;
+}
+
 /// Bytes of the longest beginning of `text` that takes at most `width` columns.
 std::size_t prefix_bytes(std::string_view text, int width) {
   std::size_t at = 0;
@@ -72,8 +126,8 @@ int terminal_width(int fd) {
   if (isatty(fd) == 0) return 0;
   winsize size{};
   if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  const int columns = std::atoi(std::string(environment("COLUMNS")).c_str());
-  return columns > 0 && columns < 10000 ? columns : 80;
+  const int columns = columns_of_environment();
+  return columns > 0 ? columns : 80;
 }
 
 bool plain_text_wanted() {
@@ -84,9 +138,10 @@ bool plain_text_wanted() {
 
 TextStyle text_style(int fd) {
   TextStyle style;
-  style.width = terminal_width(fd);
+  style.terminal = isatty(fd) != 0;
+  style.width = style.terminal ? terminal_width(fd) : columns_of_environment();
   style.utf8 = locale_is_utf8();
-  if (style.width == 0 || plain_text_wanted()) return style;
+  if (!style.terminal || plain_text_wanted()) return style;
   style.boxes = style.utf8;
   style.colour = true;
   return style;
@@ -125,6 +180,19 @@ std::string shorten_middle(std::string_view text, int width) {
   while (display_width(text.substr(start)) > tail) start += decode_utf8(text, start).bytes;
   return std::string(text.substr(0, prefix_bytes(text, head))) + "..." +
          std::string(text.substr(start));
+}
+
+std::string fitted(std::string_view text, int width) {
+  if (width <= 0) return std::string(text);
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    out += visible_width(line) > width ? fitted_line(line, width) : std::string(line);
+    if (end < text.size()) out += '\n';
+    at = end + 1;
+  }
+  return out;
 }
 
 std::string shorten_name(std::string_view name, int width) {

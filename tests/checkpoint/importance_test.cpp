@@ -45,6 +45,16 @@ TEST_F(ImportanceTest, gives_any_piece_of_a_vector) {
   EXPECT_EQ(piece, std::vector<float>(values.begin() + 32, values.begin() + 48));
 }
 
+TEST_F(ImportanceTest, names_vectors_of_no_module) {
+  const auto vector = tensor_of(StoredType::f32, {64}, std::vector<float>(64, 1.0f));
+  const auto importance = open({{q, vector},
+                                {attention + "q_prj", vector},
+                                {"lm_head", tensor_of(StoredType::f32, {1}, {1})}});
+  ASSERT_TRUE(succeeds(importance));
+  EXPECT_EQ(importance.value().idle(), std::vector<std::string>{attention + "q_prj"})
+      << "the head is a module, though it is kept";
+}
+
 TEST_F(ImportanceTest, refuses_a_vector_of_another_type_or_length) {
   EXPECT_TRUE(
       fails_with(open({{q, tensor_of(StoredType::f32, {63}, std::vector<float>(63, 1.0f))}}),

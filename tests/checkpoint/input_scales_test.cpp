@@ -150,6 +150,22 @@ TEST_F(InputScales, a_layer_without_a_number_is_named) {
 }
 
 // All the way: what is written, at any thread count, and that verify and a resumed run know it.
+TEST_F(InputScales, names_of_no_module_are_strangers) {
+  const std::unordered_set<std::string> modules{"a", "b"};
+  const auto strangers = [&](const InputAmaxes& amaxes) { return amaxes.strangers(modules); };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(strangers(take(json(R"({"a": 1, "b.input_amax": 2, "__note__": 3})"))), Names());
+  EXPECT_EQ(strangers(take(json(R"({"a": 1, "bb": 2, "c.input_amax": 3})"))),
+            (Names{"bb", "c.input_amax"}));
+  TestTensors checkpoint = number("c.input_global_scale", 1);
+  checkpoint["c.weight_global_scale"] = number("x", 1).at("x");
+  EXPECT_EQ(strangers(take(tensors(checkpoint))),
+            (Names{"c.input_global_scale", "c.weight_global_scale"}));
+  checkpoint["c.weight"] = testing::random_tensor(StoredType::bf16, {4, 4}, 1);
+  EXPECT_EQ(strangers(take(tensors(checkpoint))), Names{"c.input_global_scale"})
+      << "a checkpoint has other numbers too";
+}
+
 TEST_F(InputScales, are_written_for_every_layer_and_verified) {
   const testing::TestModel model = testing::sample_model();
   model.write(folder / "in");

@@ -96,6 +96,9 @@ TEST(ModelPlan, refuses_importance_that_would_have_no_effect) {
   sample_model().write(folder / "in");
   QuantizeModelOptions options = options_for(folder, Format::mxfp4);
   options.importance = folder / "importance.safetensors";
+  testing::write_safetensors(
+      options.importance, {{testing::attention + "q_proj",
+                            testing::tensor_of(StoredType::f32, {64}, std::vector<float>(64, 1))}});
   EXPECT_TRUE(testing::succeeds(make_model_plan(options)));
   options.numerics.scale_rule = ScaleRule::ceil;
   const auto plan = make_model_plan(options);

@@ -54,6 +54,28 @@ TEST(PlanNotices, a_config_that_names_no_model_is_told) {
   }
 }
 
+TEST(PlanNotices, names_that_wrappers_made_are_told) {
+  const std::string phrase = "which a tool of training has put there";
+  EXPECT_TRUE(notices(two_layers(), phrase).empty());
+  for (const auto& [from, to] :
+       {std::pair("model.", "module.model."), std::pair("model.", "base_model.model.model."),
+        std::pair("model.", "_orig_mod.model."),
+        std::pair("self_attn.", "_fsdp_wrapped_module.self_attn.")}) {
+    TestModel model;
+    model.config = two_layers().config;
+    const TestModel plain = two_layers();
+    for (const auto& [name, tensor] : plain.shards[0]) {
+      std::string changed = name;
+      changed.replace(name.find(from), std::string(from).size(), to);
+      model.shards[0][changed] = tensor;
+    }
+    EXPECT_EQ(notices(model, phrase).size(), 1u) << to;
+    model.shards[0]["other.weight"] = random_tensor(StoredType::bf16, {64, 64}, 1);
+    const bool every = std::string(to).starts_with("module") || std::string(to).starts_with("base");
+    EXPECT_EQ(notices(model, phrase).size(), every ? 0u : 1u) << to;
+  }
+}
+
 TEST(PlanNotices, layers_that_config_does_not_count_are_told_unless_they_are_marked) {
   const std::string phrase = "kept as prediction layers";
   TestModel model = two_layers();

@@ -94,7 +94,36 @@ TEST(Terminal, variables_ask_for_plain_text) {
   EXPECT_TRUE(plain_text_wanted());
 }
 
+TEST(Terminal, lines_that_are_too_long_are_broken_at_blanks) {
+  EXPECT_EQ(fitted("one two three four", 9), "one two\n  three\n  four");
+  EXPECT_EQ(fitted("one two three four", 0), "one two three four");
+  EXPECT_EQ(fitted("short\none two three\n\nend\n", 9), "short\none two\n  three\n\nend\n");
+  EXPECT_EQ(fitted("  codes 1 2 3", 10), "  codes 1\n    2 3");
+  EXPECT_EQ(fitted("a/very/long/path is here", 8), "a/very/long/path\n  is\n  here");
+  EXPECT_EQ(fitted("in /a/very/long/path", 8), "in\n  /a/very/long/path");
+  EXPECT_EQ(fitted("\x1b[1mBlock scales\x1b[0m (12)", 17), "\x1b[1mBlock scales\x1b[0m (12)");
+  EXPECT_EQ(fitted("\x1b[1mBlock scales\x1b[0m (12)", 16), "\x1b[1mBlock scales\x1b[0m\n  (12)");
+  EXPECT_EQ(fitted("\u6a21\u578b \u6a21\u578b", 8), "\u6a21\u578b\n  \u6a21\u578b");
+  EXPECT_EQ(fitted("        x y z", 6), "        x\n   y z") << "an indent that leaves no room";
+}
+
+TEST(Terminal, a_pipe_is_as_wide_as_the_environment_says) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  for (const auto& [columns, width] : {std::pair("40", 40), std::pair("0", 0), std::pair("x", 0),
+                                       std::pair("-3", 0), std::pair("99999", 0)}) {
+    const Environment set("COLUMNS", columns);
+    const TextStyle style = text_style(ends[1]);
+    EXPECT_EQ(style.width, width) << columns;
+    EXPECT_FALSE(style.terminal);
+    EXPECT_FALSE(style.colour);
+  }
+  close(ends[0]);
+  close(ends[1]);
+}
+
 TEST(Terminal, a_pipe_is_unlimited_and_plain_but_keeps_names) {
+  const Environment columns("COLUMNS", nullptr);
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   for (const char* locale : {"C.UTF-8", "C"}) {

@@ -55,6 +55,13 @@ TEST(Usage, mistakes_exit_with_2_and_say_what_was_meant) {
       {{"explain", "1", "--global-scale", "2"}, "--global-scale is for nvfp4"},
       {{"explain", "1", "--global-scale", "-2", "--format", "nvfp4"}, "above 0"},
       {{"explain", "1", "--seed", "-1"}, "--seed got"},
+      {{"explain", "1", "--seed", "0"}, "--seed has no effect on rounding nearest_even"},
+      {{"quantize", "m", "-o", "x", "--format", "mxfp4", "--rounding", "toward_zero", "--seed",
+        "3"},
+       "--seed has no effect on rounding toward_zero; leave it out, or add --rounding stochastic"},
+      {{"explain", "1", "--compare", "--scale-rule", "floor"},
+       "--compare shows every scale rule and rounding"},
+      {{"verify", "m", "--tp", "0"}, "--tp got '0'; it takes an integer from 1"},
       {{"explain", "1", "abc"}, "'abc'"},
       {{"explain", "1", "--regs", "3"},
        "--regs is of explain occupancy; leave it out of explain block"},
@@ -73,6 +80,15 @@ TEST(Usage, mistakes_exit_with_2_and_say_what_was_meant) {
     EXPECT_NE(outcome.err.find(mistake.says), std::string::npos)
         << outcome.err << "wanted " << mistake.says;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST(Usage, a_seed_is_for_what_rounds_at_random) {
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"--rounding", "stochastic"}, {"--compare"}, {"--compare", "--compat", "ocp"}}) {
+    std::vector<std::string> arguments{"explain", "1", "0.3", "--seed", "5"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_EQ(microscale(arguments).code, 0) << more.front();
   }
 }
 

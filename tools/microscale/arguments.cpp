@@ -202,7 +202,7 @@ std::vector<int> gpus_from(const std::string& device) {
   return {static_cast<int>(integer_from("--device cuda:N", number, 0, 1023))};
 }
 
-Numerics numerics_from(const NumericWords& words, Format format) {
+Numerics numerics_from(const NumericWords& words, Format format, bool all) {
   Numerics numerics;
   if (!words.compat.empty()) {
     const std::optional<Compat> compat = parse_compat(words.compat);
@@ -229,6 +229,11 @@ Numerics numerics_from(const NumericWords& words, Format format) {
     numerics.seed = std::strtoull(words.seed.c_str(), &end, 0);
     if (words.seed[0] < '0' || words.seed[0] > '9' || *end != '\0' || errno != 0)
       wrong(fmt::format("--seed got '{}'; it takes an integer from 0 to 2^64 - 1", words.seed));
+    if (!all && numerics.rounding != Rounding::stochastic)
+      wrong(
+          fmt::format("--seed has no effect on rounding {}; leave it out, or add --rounding "
+                      "stochastic",
+                      to_string(numerics.rounding)));
   }
   return numerics;
 }

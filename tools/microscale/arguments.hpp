@@ -29,8 +29,9 @@ struct NumericWords {
 std::vector<std::string> choices_of(std::string_view placeholder);
 
 Format format_from(const std::string& name);
-/// The profile of --compat, with --scale-rule and --rounding over it.
-Numerics numerics_from(const NumericWords& words, Format format);
+/// The profile of --compat, with --scale-rule and --rounding over it. `all`: every rounding is
+/// shown; else a seed is refused where no rounding uses it.
+Numerics numerics_from(const NumericWords& words, Format format, bool all = false);
 DType dtype_from(const std::string& name);
 ExpertOrder expert_order_from(const std::string& name);
 Activations activations_from(const std::string& name);

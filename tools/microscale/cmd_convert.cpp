@@ -81,6 +81,8 @@ int run(const ConvertCommand& command, Console& console) {
     throw Error(ErrorCode::invalid_argument,
                 "convert: one process converts a model; start it without mpirun");
   }
+  const std::string fresh = fresh_start(command.options.output, command.options.resume);
+  if (!fresh.empty()) console.note("note: " + fresh);
   if (command.dry_run) return dry_run(command, console);
   CommandProgress progress(console, "convert");
   const ConvertedModel model = convert_model(command.options, progress.callback());
@@ -101,6 +103,7 @@ int run(const ConvertCommand& command, Console& console) {
   document["hash_after"] = fmt::format("{:016x}", model.hash_after);
   document["same_values"] = model.same_values();
   add_plan(model.plan, document);
+  if (!fresh.empty()) document["notices"].push_back(fresh);
   console.print_json(document);
   return exit_success;
 }

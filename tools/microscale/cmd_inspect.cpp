@@ -19,7 +19,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int bar_width = 40;  // columns of the longest bar of a histogram
+// Columns of the longest bar of a histogram, and of what stands before it.
+constexpr int widest_bar = 40, narrowest_bar = 8, before_bar = 29;
 
 // An element, which may be NaN, where format_number has no figure to show.
 std::string element_text(float value, int digits = 4) {
@@ -121,7 +122,9 @@ std::vector<Bar> bars_of(const CodeHistogram& histogram, ValueOf value_of) {
   return bars;
 }
 
-std::string histogram_text(const std::vector<Bar>& bars) {
+std::string histogram_text(const std::vector<Bar>& bars, const TextStyle& style) {
+  const int room = style.width > 0 ? style.width - before_bar : widest_bar;
+  const int bar_width = std::clamp(room, narrowest_bar, widest_bar);
   std::uint64_t total = 0, most = 1;
   for (const Bar& bar : bars) {
     total += bar.count;
@@ -178,10 +181,12 @@ void print_text(const TensorDetail& detail, Format format, Console& console) {
   text += fmt::format("\n{} ({} blocks)\n", console.bold("Block scales"),
                       format_count(static_cast<std::uint64_t>(detail.blocks)));
   text += histogram_text(
-      bars_of(detail.scale_codes, [&](std::uint8_t code) { return scale_value(format, code); }));
+      bars_of(detail.scale_codes, [&](std::uint8_t code) { return scale_value(format, code); }),
+      console.out);
   text += fmt::format("\n{}\n", console.bold("Element codes"));
-  text += histogram_text(bars_of(detail.element_codes,
-                                 [&](std::uint8_t code) { return element_value(format, code); }));
+  text += histogram_text(
+      bars_of(detail.element_codes, [&](std::uint8_t code) { return element_value(format, code); }),
+      console.out);
   if (detail.first_block) {
     text += fmt::format("\n{}\n{}", console.bold("First block"), block_text(*detail.first_block));
   }

@@ -49,6 +49,7 @@ void print_plan(const ConversionPlan& plan, const QuantizeCommand& command, Cons
   }
   text += copied_text(plan, console.out.utf8);
   text += left_out_text(plan, console.out.utf8);
+  if (!command.report.empty()) text += "A report is written by the run itself, not by --dry-run.\n";
   console.print(text);
 }
 
@@ -152,6 +153,8 @@ void check_report(const QuantizeCommand& command) {
 
 int run(const QuantizeCommand& command, Console& console) {
   check_report(command);
+  const std::string fresh = fresh_start(command.options.output, command.options.resume);
+  if (!fresh.empty() && launched_ranks().rank() == 0) console.note("note: " + fresh);
   if (command.dry_run) return dry_run(command, console);
   Ranks& ranks = launched_ranks();
   if (ranks.rank() != 0) {  // rank 0 speaks for all
@@ -179,6 +182,7 @@ int run(const QuantizeCommand& command, Console& console) {
     document["dropped_files"] = conversion.plan.dropped_files;
     document["left_out"] = left_out_json(conversion.plan);
     document["notices"] = conversion.plan.notices;
+    if (!fresh.empty()) document["notices"].push_back(fresh);
     console.print_json(document);
   } else {
     print_notices(conversion.plan, console);

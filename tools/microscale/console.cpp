@@ -80,19 +80,22 @@ Console::Console() {
   err = text_style(STDERR_FILENO);
 }
 
-void Console::print(std::string_view text) {
+void Console::print(std::string_view text) { print_as_is(fitted(text, out.width)); }
+
+void Console::print_as_is(std::string_view text) {
   held_ += text;
-  if (out.width > 0 || held_.size() >= held_limit) flush();
+  if (out.terminal || held_.size() >= held_limit) flush();
 }
 
 void Console::print_json(const nlohmann::ordered_json& document) {
-  print(document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  print_as_is(document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+              "\n");
 }
 
 void Console::note(std::string_view line) {
   if (json) return;
   flush();
-  const std::string text = printable(line, true) + "\n";
+  const std::string text = fitted(printable(line, true), err.width) + "\n";
   std::fwrite(text.data(), 1, text.size(),
               stderr);  // a courtesy: where it cannot be written, go on
 }
@@ -135,7 +138,7 @@ ProgressOptions Console::progress(std::string operation, std::uint64_t total_byt
 }
 
 void Console::catch_interrupts() {
-  interrupt_text_skipped = json ? sizeof interrupt_text - 1 : err.width == 0;
+  interrupt_text_skipped = json ? sizeof interrupt_text - 1 : !err.terminal;
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   action.sa_flags = SA_RESTART;
@@ -154,7 +157,7 @@ int Console::report_error(const std::string& command, const char* kind, int code
   // The library says which operation failed; the command has just said it.
   const bool said = !command.empty() && message.rfind(command + ": ", 0) == 0;
   const std::string text = said ? message.substr(command.size() + 2) : message;
-  const std::string line = printable(who + ": " + text, true) + "\n";
+  const std::string line = fitted(printable(who + ": " + text, true), err.width) + "\n";
   try {
     if (json) {
       print_json(

@@ -30,13 +30,16 @@ class Console {
   Console();
 
   bool json = false;  ///< --json: standard output holds exactly one JSON document
-  TextStyle out;      ///< of standard output; where it is no terminal: unlimited width, plain
+  TextStyle out;      ///< of standard output; where it is no terminal: plain
   TextStyle err;      ///< of standard error
 
-  /// Writes `text` as it is to standard output, in one go with what else is there when it is no
-  /// terminal. Once its reader is gone (`| head`) it is dropped in silence, so that the exit code
-  /// stays the command's. Throws Error{io} where it cannot be written (disk full).
+  /// Writes `text` to standard output, lines that are too long for `out` broken at their blanks,
+  /// in one go with what else is there when it is no terminal. Once its reader is gone (`| head`)
+  /// it is dropped in silence, so that the exit code stays the command's. Throws Error{io} where it
+  /// cannot be written (disk full).
   void print(std::string_view text);
+  /// The same without a look at the width: for what another program reads.
+  void print_as_is(std::string_view text);
   /// The document of --json, indented, with a newline. Broken UTF-8 in names becomes U+FFFD.
   void print_json(const nlohmann::ordered_json& document);
   /// A line on standard error; nothing under --json. Control characters are made harmless.

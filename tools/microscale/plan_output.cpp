@@ -50,6 +50,15 @@ std::string left_out_text(const ConversionPlan& plan, bool utf8) {
   return text;
 }
 
+std::string fresh_start(const std::filesystem::path& output, bool resume) {
+  std::error_code error;
+  const bool holds =
+      std::filesystem::exists(output, error) && !std::filesystem::is_empty(output, error);
+  if (!resume || holds || error) return "";
+  return fmt::format("--resume finds no run to go on with in '{}': this one begins anew",
+                     output.string());
+}
+
 void print_notices(const ConversionPlan& plan, Console& console) {
   for (const std::string& notice : plan.notices) console.note("note: " + notice);
 }

@@ -1,6 +1,7 @@
 // What the commands that write models say of a plan: as a table, as JSON, in sentences.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -19,6 +20,9 @@ nlohmann::ordered_json left_out_json(const ConversionPlan& plan);
 std::string left_out_text(const ConversionPlan& plan, bool utf8);
 /// Files that are copied as they are, a line each.
 std::string copied_text(const ConversionPlan& plan, bool utf8);
+
+/// What --resume finds where there is nothing to go on with; empty: there is, or nobody asked.
+std::string fresh_start(const std::filesystem::path& output, bool resume);
 
 void print_notices(const ConversionPlan& plan, Console& console);
 

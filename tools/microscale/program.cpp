@@ -63,7 +63,7 @@ int run_completion(const CLI::App& app, const Words& words, Console& console) {
   if (console.json)
     console.print_json({{"shell", words.shell}, {"script", script}});
   else
-    console.print(script);
+    console.print_as_is(script);
   return exit_success;
 }
 
@@ -104,9 +104,14 @@ int run_explain(Words& words, Console& console) {
   refuse_others_options(mode == "mma" || mode == "occupancy" ? mode : "block", words);
   if (mode == "mma") return run_explain_mma(rest, words.mma, console);
   if (mode == "occupancy") return run_explain_occupancy(rest, words.occupancy, console);
+  if (words.compare && words.numeric.compat.empty() &&
+      !(words.numeric.scale_rule.empty() && words.numeric.rounding.empty()))
+    throw Error(ErrorCode::invalid_argument,
+                "--compare shows every scale rule and rounding; leave --scale-rule and "
+                "--rounding out");
   ExplainCommand command;
   if (!words.numeric.format.empty()) command.format = format_from(words.numeric.format);
-  command.numerics = numerics_from(words.numeric, command.format);
+  command.numerics = numerics_from(words.numeric, command.format, words.compare);
   command.values = floats_from(mode == "block" ? rest : words.values,
                                static_cast<std::size_t>(info(command.format).block));
   if (!words.global_scale.empty())
@@ -167,8 +172,11 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
   if (name == "repair")
     return run(RepairCommand{{words.input, words.output, threads, words.dry_run}}, console);
   if (name == "verify") {
-    const auto degree = integer_from("--tp", words.tensor_parallel, 0, 4096);
-    return run(VerifyCommand{words.input, threads, static_cast<int>(degree), words.other}, console);
+    VerifyCommand command{words.input, threads, 0, words.other};
+    if (!words.tensor_parallel.empty())
+      command.tensor_parallel =
+          static_cast<int>(integer_from("--tp", words.tensor_parallel, 1, 4096));
+    return run(command, console);
   }
   if (name == "compare") {
     if (!words.text.empty())  // the package's own command line does that, and does not come here

@@ -90,6 +90,13 @@ void refuse_others_options(const Operation& operation, const BenchWords& words) 
   refuse(words.tasks, operation.takes_tasks, "--tasks", "matmul");
   refuse(words.few_rows, operation.takes_tasks, "--few-rows", "matmul");
   refuse(words.plan, operation.plans_text != nullptr, "--plan", "matmul and attention");
+  const bool timing[] = {!words.filter.empty(), !words.runs.empty(),       !words.size.empty(),
+                         words.tasks,           !words.rotate_mib.empty(), words.few_rows,
+                         words.quick,           words.backend != "all"};
+  if (words.plan && std::find(std::begin(timing), std::end(timing), true) != std::end(timing))
+    wrong(
+        "--plan times nothing, so options of cases, runs and backends have no effect; leave them "
+        "out");
 }
 
 BenchOptions options_from(const BenchWords& words, const Devices& devices, int threads) {
@@ -115,7 +122,7 @@ BenchOptions options_from(const BenchWords& words, const Devices& devices, int t
 class CaseProgress {
  public:
   explicit CaseProgress(Console& console)
-      : console_(console), moving_(console.err.width > 0 && !plain_text_wanted() && !console.json) {
+      : console_(console), moving_(console.err.terminal && !plain_text_wanted() && !console.json) {
     console_.catch_interrupts();
   }
   ~CaseProgress() { clear(); }
@@ -156,6 +163,8 @@ int run_bench(const BenchWords& words, int threads, Console& console) {
   const Operation& operation = operation_from(words.operation);
   const Devices devices = devices_from(words.backend);
   refuse_others_options(operation, words);
+  if (!devices.cpu && !(words.runs.empty() && words.size.empty() && words.rotate_mib.empty()))
+    wrong("--runs, --size and --rotate-mib are of the CPU, which is not timed; leave them out");
   if (words.plan) {
     if (console.json)
       console.print_json(operation.plans_json());
