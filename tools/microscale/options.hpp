@@ -17,15 +17,9 @@ namespace microscale {
 struct Words {
   NumericWords numeric;
   std::string input, output, other, tensor, experts, activations, container, input_scales,
-<<<<<<< HEAD
       importance, report, shell, action, text;
-  std::string tensor_parallel = "0", threads = "0", max_memory = "1GiB", dtype = "bf16",
-              device = "cpu", max_mse, global_scale;
-=======
-      importance, report, shell, action;
   std::string tensor_parallel, threads = "0", max_memory = "1GiB", dtype = "bf16", device = "cpu",
                                max_mse, global_scale;
->>>>>>> dfac4d22 (Options without effect are refused or named; lines fit the width of their terminal)
   std::vector<std::string> include, ignore, use, lora, values;
   LaunchWords launch;
   bool engines = false, resume = false, dry_run = false, compare = false, json = false,
