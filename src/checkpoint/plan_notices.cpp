@@ -68,6 +68,30 @@ void tell_wrappers(ModelPlan& plan) {
   }
 }
 
+// Matrices that a training framework puts together when the model runs: weight norm, pruning.
+void tell_parametrized(ModelPlan& plan) {
+  constexpr std::array<std::string_view, 3> leaves{"weight_v", "weight_orig", "original1"};
+  std::vector<std::string_view> modules;
+  for (const TensorTreatment& tensor : plan.tensors) {
+    const TensorEntry& entry = *tensor.entry;
+    if (!is_one_of(leaf_of(entry.name), leaves) || entry.shape.size() != 2) continue;
+    std::string_view module = parent_of(entry.name);
+    constexpr std::string_view inner = ".parametrizations.weight";
+    if (leaf_of(entry.name) == "original1" && !module.ends_with(inner)) continue;
+    if (module.ends_with(inner)) module.remove_suffix(inner.size());
+    modules.push_back(module);
+  }
+  if (modules.empty()) return;
+  plan.summary.notices.push_back(
+      fmt::format("{}{} kept as {}: the weight is stored in parts (weight norm, pruning), which "
+                  "only a training "
+                  "framework puts together; make one weight of them first, as remove_weight_norm, "
+                  "prune.remove or remove_parametrizations of torch do",
+                  in_quotes(modules.front()),
+                  modules.size() > 1 ? fmt::format(" and {} more are", modules.size() - 1) : " is",
+                  modules.size() > 1 ? "they are" : "it is"));
+}
+
 // Layers that are kept because config.json counts fewer, though nothing else marks them.
 void tell_uncounted_layers(ModelPlan& plan, const ModelFacts& facts) {
   if (!facts.layers) return;
@@ -100,6 +124,7 @@ void tell_uncounted_layers(ModelPlan& plan, const ModelFacts& facts) {
 void tell_oddities(ModelPlan& plan, const ModelFacts& facts) {
   tell_dropped(plan);
   tell_wrappers(plan);
+  tell_parametrized(plan);
   tell_missing_config(plan, facts);
   tell_uncounted_layers(plan, facts);
 }

@@ -36,7 +36,8 @@ double allowed_relative_mse(const LogicalTensor& stored, const SourceSums& sums)
   if (codes == StoredType::f8_e4m3) relative = 0x1p-8;
   if (codes == StoredType::f8_e5m2) relative = 0x1p-6;
   if (relative == 0) return most_relative_mse;
-  const double smallest = sums.largest * 0x1p-17;
+  // Scales are normal numbers, so codes stand no closer than 2^-135.
+  const double smallest = std::max(sums.largest * 0x1p-17, 0x1p-136);
   return std::min(
       most_relative_mse,
       relative + smallest * smallest * static_cast<double>(sums.elements) / sums.original);

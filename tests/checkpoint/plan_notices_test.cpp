@@ -76,6 +76,21 @@ TEST(PlanNotices, names_that_wrappers_made_are_told) {
   }
 }
 
+TEST(PlanNotices, weights_that_are_stored_in_parts_are_told) {
+  const std::string phrase = "the weight is stored in parts", layer = "model.layers.0.mlp.up_proj";
+  for (const char* part : {".weight_v", ".weight_orig", ".parametrizations.weight.original1"}) {
+    TestModel model = two_layers();
+    model.shards[0][layer + part] = random_tensor(StoredType::bf16, {64, 64}, 1);
+    ASSERT_EQ(notices(model, phrase).size(), 1u) << part;
+    EXPECT_EQ(notices(model, phrase)[0].find("'" + layer + "' is kept as it is: "), 0u);
+    model.shards[0][layer + part] = random_tensor(StoredType::bf16, {64, 8, 8}, 1);
+    EXPECT_TRUE(notices(model, phrase).empty()) << "a convolution";
+  }
+  TestModel model = two_layers();
+  model.shards[0]["model.original1"] = random_tensor(StoredType::bf16, {64, 64}, 1);
+  EXPECT_TRUE(notices(model, phrase).empty());
+}
+
 TEST(PlanNotices, layers_that_config_does_not_count_are_told_unless_they_are_marked) {
   const std::string phrase = "kept as prediction layers";
   TestModel model = two_layers();

@@ -158,6 +158,22 @@ TEST_F(VerifySource, copies_are_equal_and_nothing_is_missing) {
             1);
 }
 
+// Scales of FP8 are normal numbers, so the smallest of values have few codes.
+TEST(VerifySourceFp8, values_below_normal_numbers_are_rounded_as_the_format_can) {
+  TestModel model;
+  model.shards[0][attention + "o_proj.weight"] =
+      random_tensor(StoredType::f32, {64, 64}, 1, 1e-40f);
+  const TemporaryFolder folder;
+  model.write(folder / "in");
+  QuantizeModelOptions options = options_for(folder, Format::mxfp8_e4m3);
+  options.use = {{"*", WeightFormat::fp8}};
+  quantize_model(options);
+  for (const Finding& finding :
+       verify_checkpoint(folder / "out", {.threads = 1, .source = folder / "in"}).findings) {
+    EXPECT_EQ(finding.severity, Severity::warning) << finding.message;
+  }
+}
+
 TEST(VerifySourceExperts, fused_experts_are_found_one_by_one) {
   TestModel model;
   model.config = R"({"model_type": "llama4", "hidden_size": 64})";
