@@ -159,6 +159,7 @@ MAIN_STACKS = {"model.layers", "layers", "transformer.h", "h", "decoder.layers",
                "transformer.layers", "transformer.blocks", "thinker.model.layers", "backbone.layers",
                "model.transformer.blocks", "gpt_neox.layers", "transformer.encoder.layers"}
 LANGUAGE_PARTS = {"language_model", "text_model", "llm", "language", "text_decoder", "lm"}
+EXPERT = re.compile(r"(?<=experts)\.\d+\.|(?<=moe)\.\d+\.")
 ADAPTERS = {"base_layer", "lora_A", "lora_B"}
 LAYER = re.compile(r"(?:^|.*?\.)(?:layers|layer|blocks|block|h|[^.]*_layers?|[^.]*_blocks?)(?=\.\d+\.)")
 HEAD = """// Written by scripts/model_families.py parts from tests/checkpoint/families.
@@ -208,15 +209,18 @@ def layers_of(config, tensors):
 
 
 def parts_of_layer(modules):
-    """{"mlp": {"up_proj", "down_proj"}, ...}; not of experts, of numbered modules and of adapters."""
+    """{"mlp": {"up_proj", "down_proj"}, "mlp.experts.#": ..., ...}; not of experts as a whole, whose weights some
+    files have in one tensor, nor of other numbered modules and of adapters."""
     parts = collections.defaultdict(set)
     for module in modules:
-        names = module.split(".")
+        names = EXPERT.sub(".#.", module).split(".")
         for at, name in enumerate(names):
             parts[".".join(names[:at]) or "."].add(name)
-    return {parent: frozenset(names) for parent, names in parts.items()
-            if "experts" not in parent.split(".") and
-            not any(word.isdigit() or word in ADAPTERS for word in [*names, *parent.split(".")])}
+    def is_told(parent, names):
+        words = parent.split(".")
+        whole = "#" in names or ("experts" in words and "#" not in words)
+        return not whole and not any(word.isdigit() or word in ADAPTERS for word in [*names, *words])
+    return {parent: frozenset(names) for parent, names in parts.items() if is_told(parent, names)}
 
 
 def parts():
@@ -239,9 +243,8 @@ def parts():
         alike[tuple(sorted(lines))].append(model_type)
     text = ""
     for lines, types in sorted(alike.items(), key=lambda item: sorted(item[1])):
-        for words in [("=", *sorted(types)), *lines]:
-            lines = textwrap.wrap(" ".join(words), 96, break_long_words=False, break_on_hyphens=False)
-            text += "\n+ ".join(lines) + "\n"
+        family = " ; ".join(" ".join(words) for words in [("=", *sorted(types)), *lines])
+        text += "\n+ ".join(textwrap.wrap(family, 96, break_long_words=False, break_on_hyphens=False)) + "\n"
     return HEAD + text + TAIL
 
 

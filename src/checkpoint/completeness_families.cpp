@@ -37,22 +37,20 @@ std::vector<std::string> words_of(std::string_view line) {
 }
 
 std::map<std::string, Parts> read_families() {
-  std::vector<std::vector<std::string>> lines;
+  std::vector<std::vector<std::string>> sentences;  // between the semicolons
   std::string_view text = parts_of_families();
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    std::vector<std::string> words = words_of(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (words.empty()) continue;
-    if (words.front() == "+") {
-      lines.back().insert(lines.back().end(), words.begin() + 1, words.end());
-    } else {
-      lines.push_back(std::move(words));
+    for (std::string& word : words_of(text.substr(0, end))) {
+      if (word == "+") continue;
+      if (word == "=" || word == ";") sentences.emplace_back();
+      if (word != ";") sentences.back().push_back(std::move(word));
     }
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
   std::map<std::string, Parts> families;
   std::vector<std::string> types;
-  for (const auto& words : lines) {
+  for (const auto& words : sentences) {
     if (words.front() == "=") {
       types.assign(words.begin() + 1, words.end());
       continue;
@@ -132,8 +130,13 @@ class FamilyCheck {
 
   static void add(Layer& layer, std::string_view within) {
     std::string parent = ".";
-    for (const std::string_view part : parts_of(within)) {
-      if (is_number(part)) return;
+    std::string_view before;
+    for (std::string_view part : parts_of(within)) {
+      if (is_number(part)) {
+        if (before != "experts" && before != "moe") return;
+        part = "#";  // of all experts
+      }
+      before = part;
       layer[parent].emplace(part);
       parent = (parent == "." ? "" : parent + ".") + std::string(part);
     }
@@ -181,7 +184,8 @@ class FamilyCheck {
       if (judged) add_lost(names, choices, anywhere, other_norms, lost);
     }
     for (const std::string& name : lost) {
-      const std::string part = parent == "." ? name : parent + "." + name;
+      std::string part = parent == "." ? name : parent + "." + name;
+      std::replace(part.begin(), part.end(), '#', '*');
       gaps_.push_back(
           {"part-missing", fmt::format("{}.*.{}", stack, part),
            fmt::format("no layer of {} has {}, which models of type {} have", in_quotes(stack),

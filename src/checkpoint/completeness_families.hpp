@@ -9,9 +9,10 @@
 
 namespace microscale {
 
-/// The families that are known: after a line "= llama mistral" of model types one line for each set
-/// of names that stands in a layer, "mlp down_proj gate_proj up_proj", after the module that holds
-/// them ("." for the layer itself). A line that begins with "+ " goes on with the one before.
+/// The families that are known, a line each: "= llama mistral ; . mlp self_attn ; mlp down_proj
+/// gate_proj up_proj". After the model types one part for each set of names that stands in a layer,
+/// after the module that holds them ("." for the layer itself, "#" for each of its experts). A line
+/// that begins with "+ " goes on with the one before.
 std::string_view parts_of_families();
 
 /// Adds to `gaps` what no layer of a stack has, though the layers of its family have it beside all

@@ -71,6 +71,23 @@ TEST(CompletenessFamilies, miss_a_part_that_no_layer_has) {
       << "others look for what one layer lacks";
 }
 
+// Of experts that have a tensor each, too.
+TEST(CompletenessFamilies, miss_a_part_that_no_expert_has) {
+  EXPECT_EQ(gaps_of(without(model_called("mixtral"), ".w3.")),
+            Texts{"not complete: no layer of 'model.layers' has 'block_sparse_moe.experts.*.w3', "
+                  "which models of type 'mixtral' have"});
+  // All experts in one tensor are another way to write the same.
+  TestModel model = without(model_called("mixtral"), ".experts.");
+  for (const char* layer : {"0", "1"}) {
+    const std::string experts = "model.layers." + std::string(layer) + ".block_sparse_moe.experts.";
+    model.shards[0][experts + "gate_up_proj"] =
+        testing::random_tensor(StoredType::bf16, {2, 128, 64}, 1);
+    model.shards[0][experts + "down_proj"] =
+        testing::random_tensor(StoredType::bf16, {2, 64, 64}, 1);
+  }
+  EXPECT_EQ(gaps_of(model), Texts());
+}
+
 // Every module of a layer, in families of every kind: dense, experts, hybrid, fused, of several
 // parts.
 TEST(CompletenessFamilies, miss_each_part_of_each_family) {
