@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .._core import packed_gated_matmul, packed_grouped_matmul, packed_matmul, packed_matmul_out
+from ._many_rows import FASTER, dense_gated, dense_is_faster, dense_linear
 from ._ops import define, for_gpu, map_rows, result_of, retried
 
 Type = Optional[torch.dtype]  # what mypy takes for a type where torch is not installed
@@ -23,6 +24,8 @@ def _linear(
     format: str,
     dtype: Type = None,
 ) -> Tensor:
+    if FASTER and dense_is_faster(x, k, dtype, bias):
+        return dense_linear(x, packed, scale, bias, n, k, format)
     try:
         return packed_matmul(x, packed, scale, bias, n, k, format, dtype)
     except ValueError:
@@ -73,6 +76,8 @@ def _gated(
     activation: str = "silu",
     dtype: Type = None,
 ) -> Tensor:
+    if FASTER and dense_is_faster(x, k, dtype, gate_bias, up_bias):
+        return dense_gated(x, packed, (scale, up_scale), (gate_bias, up_bias), n, k, format, activation)
     words = (packed, scale, up_scale, gate_bias, up_bias, n, k, format, activation, dtype)
     try:
         return packed_gated_matmul(x, *words)
