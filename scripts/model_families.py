@@ -160,6 +160,7 @@ MAIN_STACKS = {"model.layers", "layers", "transformer.h", "h", "decoder.layers",
                "model.transformer.blocks", "gpt_neox.layers", "transformer.encoder.layers"}
 LANGUAGE_PARTS = {"language_model", "text_model", "llm", "language", "text_decoder", "lm"}
 EXPERT = re.compile(r"(?<=experts)\.\d+\.|(?<=moe)\.\d+\.")
+BUFFER = re.compile("rotary|inv_freq|masked_bias|position_ids|attn\\.bias$")
 ADAPTERS = {"base_layer", "lora_A", "lora_B"}
 LAYER = re.compile(r"(?:^|.*?\.)(?:layers|layer|blocks|block|h|[^.]*_layers?|[^.]*_blocks?)(?=\.\d+\.)")
 HEAD = """// Written by scripts/model_families.py parts from tests/checkpoint/families.
@@ -184,11 +185,12 @@ def text_model_type(config):
     return config.get("model_type")
 
 
-def owner(name, shape):
+def part_of(name, shape):
+    """The module of a weight, the name of a parameter without one, "P.bias" of a bias; "" of buffers."""
     module, _, leaf = name.rpartition(".")
     if module and leaf.startswith("weight"):
         return module
-    return name if len(shape) > 1 else ""
+    return name if shape and not BUFFER.search(name) else ""
 
 
 def layers_of(config, tensors):
@@ -196,7 +198,7 @@ def layers_of(config, tensors):
     layers = collections.defaultdict(set)
     counted = config.get("text_config", config).get("num_hidden_layers") or 1 << 30
     for name, (_, _, shape) in tensors.items():
-        module = owner(name, shape)
+        module = part_of(name, shape)
         match = LAYER.match(module)
         if not match:
             continue
@@ -214,6 +216,8 @@ def parts_of_layer(modules):
     parts = collections.defaultdict(set)
     for module in modules:
         names = EXPERT.sub(".#.", module).split(".")
+        if names[-1] == "bias" and len(names) > 1:
+            names[-2:] = [".".join(names[-2:])]
         for at, name in enumerate(names):
             parts[".".join(names[:at]) or "."].add(name)
     def is_told(parent, names):

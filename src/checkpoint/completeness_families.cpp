@@ -74,6 +74,17 @@ bool is_number(std::string_view part) {
          std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// What old files hold beside their parameters.
+bool is_buffer(std::string_view name) {
+  constexpr std::array<std::string_view, 4> words{"rotary", "inv_freq", "masked_bias",
+                                                  "position_ids"};
+  return name.ends_with("attn.bias") ||
+         std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return name.find(word) != name.npos; });
+}
+
+bool is_bias(std::string_view name) { return name.ends_with("bias"); }
+
 bool is_norm(std::string_view name) {
   return name.find("norm") != name.npos || name.starts_with("ln_") || name.ends_with("_ln");
 }
@@ -97,7 +108,7 @@ bool always_has_inner_norms(std::string_view type) {
 class FamilyCheck {
  public:
   FamilyCheck(const ModelFolder& model, const ModelFacts& facts, std::vector<Gap>& gaps)
-      : model_(model), facts_(facts), gaps_(gaps) {}
+      : model_(model), facts_(facts), gaps_(gaps), biases_are_off_(says_no_bias()) {}
 
   void run() {
     if (facts_.uneven_layers || !(model_.whole_folder || model_.is_gguf)) return;
@@ -120,7 +131,7 @@ class FamilyCheck {
       const TensorEntry& entry = *tensor.entry;
       const std::string_view leaf = leaf_of(entry.name), module = parent_of(entry.name);
       const bool weight = !module.empty() && (leaf.starts_with("weight") || leaf == "qweight");
-      if (!weight && entry.shape.size() < 2) continue;
+      if (!weight && (entry.shape.empty() || is_buffer(entry.name))) continue;
       const auto place = repeated_layer_of(weight ? module : std::string_view(entry.name));
       if (!place || !(is_main_stack(place->stack) || names_language_model(place->stack))) continue;
       if (facts_.layers && place->number >= *facts_.layers) continue;  // prediction layers
@@ -131,7 +142,13 @@ class FamilyCheck {
   static void add(Layer& layer, std::string_view within) {
     std::string parent = ".";
     std::string_view before;
-    for (std::string_view part : parts_of(within)) {
+    const auto parts = parts_of(within);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::string_view part = parts[i];
+      if (i + 2 == parts.size() && parts.back() == "bias" && !is_number(part)) {
+        layer[parent].emplace(std::string(part) + ".bias");
+        return;
+      }
       if (is_number(part)) {
         if (before != "experts" && before != "moe") return;
         part = "#";  // of all experts
@@ -146,13 +163,15 @@ class FamilyCheck {
   bool is_optional(std::string_view name) const {
     const std::string& type =
         facts_.text_model_type.empty() ? facts_.model_type : facts_.text_model_type;
+    if (is_bias(name) && biases_are_off_) return true;
     if (is_inner_norm(name)) return !always_has_inner_norms(type) || facts_.shared_keys;
     constexpr std::array<std::string_view, 2> keys{"k_proj", "v_proj"};
     if (facts_.shared_keys && is_one_of(name, keys)) return true;
     constexpr std::array<std::string_view, 5> of_experts{"experts", "gate", "router", "moe",
                                                          "block_sparse_moe"};
     if (facts_.experts == 0 && is_one_of(name, of_experts)) return true;
-    if (type == "stablelm" && name == "post_attention_layernorm") return true;  // parallel residual
+    // Attention and MLP beside each other.
+    if (type == "stablelm" && name.starts_with("post_attention_layernorm")) return true;
     // Gemma 4 without embeddings for each layer.
     const bool of_layer = name.starts_with("per_layer_") || name == "post_per_layer_input_norm";
     // Of sparse attention, which not every layer has.
@@ -170,7 +189,7 @@ class FamilyCheck {
       if (found == layer.end()) continue;
       for (const std::string& name : found->second) {
         anywhere.insert(name);
-        if (!known.contains(name) && is_norm(name)) other_norms = true;
+        if (!known.contains(name) && is_norm(name) && !is_bias(name)) other_norms = true;
       }
     }
     Names lost;
@@ -178,10 +197,7 @@ class FamilyCheck {
       const auto found = layer.find(parent);
       if (found == layer.end()) continue;
       const Names& names = found->second;
-      const bool judged = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-        return known.contains(name) || is_norm(name);
-      });
-      if (judged) add_lost(names, choices, anywhere, other_norms, lost);
+      add_lost(names, choices, anywhere, other_norms, lost);
     }
     for (const std::string& name : lost) {
       std::string part = parent == "." ? name : parent + "." + name;
@@ -200,6 +216,11 @@ class FamilyCheck {
                 bool other_norms, Names& lost) const {
     std::optional<Names> least;
     for (const Names& choice : choices) {
+      // With modules that this kind of layer does not have it is of another kind.
+      const bool alike = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+        return choice.contains(name) || is_norm(name) || is_bias(name);
+      });
+      if (!alike) continue;
       Names missing;
       for (const std::string& name : choice) {
         if (names.contains(name) || is_optional(name) || (other_norms && is_norm(name))) continue;
@@ -232,6 +253,24 @@ class FamilyCheck {
          false});
   }
 
+  // "attention_bias": false, "use_bias": false, ...
+  bool says_no_bias() const {
+    const auto config = model_.config_text ? parse_config(*model_.config_text)
+                                           : Result<nlohmann::ordered_json>(Failure{});
+    if (!config || !config.value().is_object()) return false;
+    const auto says = [](const nlohmann::ordered_json& part) {
+      for (const auto& [key, value] : part.items()) {
+        if (key.find("bias") != key.npos && value == false) return true;
+      }
+      return false;
+    };
+    if (says(config.value())) return true;
+    for (const auto& [key, part] : config.value().items()) {
+      if (key.ends_with("_config") && part.is_object() && says(part)) return true;
+    }
+    return false;
+  }
+
   // "rms_norm_eps": the number that keeps norms from dividing by 0; empty: config.json has none.
   std::string norm_constant() const {
     const auto config = model_.config_text ? parse_config(*model_.config_text)
@@ -248,6 +287,7 @@ class FamilyCheck {
   const ModelFolder& model_;
   const ModelFacts& facts_;
   std::vector<Gap>& gaps_;
+  const bool biases_are_off_;
   std::map<std::string, Layers> stacks_;
 };
 

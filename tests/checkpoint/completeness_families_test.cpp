@@ -71,6 +71,35 @@ TEST(CompletenessFamilies, miss_a_part_that_no_layer_has) {
       << "others look for what one layer lacks";
 }
 
+// "*.weight" as a filter keeps every matrix and loses what has another name.
+TEST(CompletenessFamilies, miss_parameters_and_biases_that_are_no_weights) {
+  EXPECT_EQ(gaps_of(without(model_called("gpt_oss"), "sinks")),
+            Texts{"not complete: no layer of 'model.layers' has 'self_attn.sinks', which models of "
+                  "type 'gpt_oss' have"});
+  EXPECT_EQ(gaps_of(without(model_called("mamba2"), "A_log")).size(), 1u);
+  TestModel model = without(model_called("qwen2"), "_proj.bias");
+  EXPECT_EQ(gaps_of(model).size(), 3u);
+  model.config.insert(1, R"("attention_bias": false, )");
+  EXPECT_EQ(gaps_of(model), Texts()) << "config.json says so";
+  // What families do without is no sign of another kind, nor are buffers of old files.
+  model = without(model_called("llama"), "o_proj");
+  for (const char* layer : {"0", "1"}) {
+    const std::string attention = "model.layers." + std::string(layer) + ".self_attn.";
+    for (const char* name : {"q_proj.bias", "rotary_emb.inv_freq"}) {
+      model.shards[0][attention + name] = testing::random_tensor(StoredType::bf16, {64}, 1);
+    }
+  }
+  EXPECT_EQ(gaps_of(model).size(), 1u);
+}
+
+// Kimi Linear has q_proj in layers of both kinds, and one kind without the others' parts.
+TEST(CompletenessFamilies, judge_a_layer_by_the_kinds_that_have_all_of_its_modules) {
+  TestModel model = without(model_called("kimi_linear"), "q_b_proj");
+  model = without(std::move(model), "q_a_layernorm");
+  rename(model, "q_a_proj", "q_proj");
+  EXPECT_EQ(gaps_of(model), Texts());
+}
+
 // Of experts that have a tensor each, too.
 TEST(CompletenessFamilies, miss_a_part_that_no_expert_has) {
   EXPECT_EQ(gaps_of(without(model_called("mixtral"), ".w3.")),
