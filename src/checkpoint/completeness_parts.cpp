@@ -60,6 +60,7 @@ class PartFinder {
     collect();
     for (const auto& [stack, layers] : stacks_) find_vectors(stack, layers);
     find_sizes();
+    if (model_.whole_folder) find_encoders();
     if (!model_.whole_folder || !is_language_model()) return;
     for (const auto& [stack, layers] : stacks_) {
       const bool main = is_main_stack(stack) || names_language_model(stack);
@@ -209,6 +210,31 @@ class PartFinder {
       const bool router =
           is_one_of(leaf, routers) && rows > 1 && classifier_.judge(entry).kept == Kept::router;
       if (router) hold_against(facts_.experts, "the number of experts");
+    }
+  }
+
+  // All of an encoder that config.json describes: of images or sound, or before a decoder.
+  void find_encoders() {
+    const auto config = model_.config_text ? parse_config(*model_.config_text)
+                                           : Result<nlohmann::ordered_json>(Failure{});
+    if (!config || !config.value().is_object() || model_.tensors.empty()) return;
+    bool seen = false, encodes = false;
+    for (const ModelTensor& tensor : model_.tensors) {
+      const auto parts = parts_of(tensor.name());
+      encodes |= std::any_of(parts.begin(), parts.end(),
+                             [](std::string_view part) { return part.ends_with("encoder"); });
+      const Kept nature = classifier_.nature_of(module_of(tensor.name()), {});
+      seen |= nature == Kept::vision || nature == Kept::audio || nature == Kept::projector ||
+              nature == Kept::other_stack;
+    }
+    for (const auto& [key, value] : config.value().items()) {
+      const bool tower = (key == "vision_config" || key == "audio_config") && value.is_object() &&
+                         !value.empty() && !seen;
+      const bool encoder =
+          key == "encoder_layers" && value.is_number_integer() && value > 0 && !encodes;
+      if (!tower && !encoder) continue;
+      add("part-missing", key,
+          fmt::format("config.json has {}, but no tensor is of an encoder", key), false);
     }
   }
 

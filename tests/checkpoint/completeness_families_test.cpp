@@ -211,6 +211,29 @@ TEST(CompletenessFamilies, of_no_known_one_ask_for_norms) {
   EXPECT_EQ(gaps_of(model), Texts()) << "its norms have no weights";
 }
 
+// Not a part of layers but all of a stack: config.json may be what is wrong.
+TEST(CompletenessFamilies, without_the_encoder_that_config_describes_are_doubtful) {
+  const auto all_gaps = [](const TestModel& model) {
+    TemporaryFolder folder;
+    model.write(folder.path());
+    Texts texts;
+    for (const Gap& gap : find_gaps(take(open_model_folder(folder.path())))) {
+      texts.push_back(sentence_of(gap));
+    }
+    return texts;
+  };
+  TestModel model = without(without(model_called("llava"), "vision"), "projector");
+  EXPECT_EQ(all_gaps(model), Texts{"maybe not complete: config.json has vision_config, but no "
+                                   "tensor is of an encoder"});
+  model = without(model_called("whisper"), "model.encoder.layers");
+  std::erase_if(model.shards[0],
+                [](const auto& entry) { return entry.first.starts_with("model.encoder."); });
+  model.config.insert(1, R"("encoder_layers": 2, )");
+  const Texts texts = all_gaps(model);
+  ASSERT_EQ(texts.size(), 1u);
+  EXPECT_NE(texts[0].find("encoder_layers"), std::string::npos);
+}
+
 TEST(CompletenessFamilies, are_asked_by_quantize_and_verify) {
   TemporaryFolder folder;
   TestModel model = without(model_called("llama"), "o_proj");
