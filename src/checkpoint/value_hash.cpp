@@ -71,15 +71,18 @@ std::uint64_t ValueHash::of(std::int64_t first, std::span<const std::uint8_t> co
                             std::span<const std::uint8_t> scales) const {
   const FormatInfo& format = info(coding_.format);
   const bool packed = format.code_bits == 4;
-  const std::size_t words = codes.size() / 8, per_block = words / scales.size();
-  const auto start = static_cast<std::uint64_t>(code_bytes(format, first) / 8);
+  if (scales.empty()) return 0;
+  const std::size_t per_block = codes.size() / 8 / scales.size();
+  const std::uint8_t* at = codes.data();
+  std::uint64_t place = key_ + static_cast<std::uint64_t>(code_bytes(format, first) / 8) * odd_key;
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < words; ++i) {
-    std::uint64_t word;
-    std::memcpy(&word, codes.data() + i * 8, sizeof word);
-    const double step = steps_[scales[i / per_block]];
-    const std::uint64_t place = key_ + (start + i) * odd_key;
-    sum += packed ? hash_of_e2m1(word, step, place) : mixed(word, step, place);
+  for (const std::uint8_t scale : scales) {
+    const double step = steps_[scale];
+    for (std::size_t i = 0; i < per_block; ++i, at += 8, place += odd_key) {
+      std::uint64_t word;
+      std::memcpy(&word, at, sizeof word);
+      sum += packed ? hash_of_e2m1(word, step, place) : mixed(word, step, place);
+    }
   }
   return sum;
 }
