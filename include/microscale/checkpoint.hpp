@@ -39,8 +39,7 @@ struct TensorPlan {
   std::string dtype;  ///< as stored: "F32", "BF16", ...
   std::vector<std::int64_t> shape;
   Treatment treatment = Treatment::copy;
-  std::string
-      reason;  ///< why, in words: "linear weight", "embedding", "K = 30 is no multiple of 32"
+  std::string reason;  ///< why, in words: "linear weight", "K = 30 is no multiple of 32"
   std::string format;  ///< "nvfp4", ...; empty for what is not quantized
   std::string group;   ///< tensors with the same non-empty group share one NVFP4 global scale
   std::string file;    ///< of the output
@@ -53,10 +52,11 @@ struct TensorPlan {
 enum class WeightFormat : std::uint8_t {
   nvfp4,
   mxfp4,
-  mxfp8,  ///< E4M3 codes
-  fp8,    ///< E4M3 codes, one BF16 scale for each row
+  mxfp8,       ///< E4M3 codes
+  fp8,         ///< E4M3 codes, one BF16 scale for each row
+  fp8_tensor,  ///< E4M3 codes, one FP32 scale for it and what it is fused with: ModelOpt's
 };
-std::string_view to_string(WeightFormat format);  ///< "nvfp4", ...
+std::string_view to_string(WeightFormat format);  ///< "nvfp4", ..., "fp8_tensor"
 std::optional<WeightFormat> parse_weight_format(std::string_view name);
 
 /// Layers that get another format than the rest.
@@ -107,8 +107,7 @@ struct QuantizeModelOptions {
                                ///< experts of a layer must agree
   Numerics numerics;  ///< of `format`; others follow the rule where they have it, else search
   std::vector<std::string> include;  ///< if not empty, only these; globs, or "re:" and a regular
-  std::vector<std::string>
-      ignore;  ///< expression matched from the start; beyond the default ignores
+  std::vector<std::string> ignore;   ///< expression matched from the start; beyond the defaults
   std::filesystem::path
       importance;  ///< safetensors with E[x^2] per input column, F32 [K], by module name
   std::optional<ExpertOrder> experts;            ///< where neither config.json nor the tensors tell
@@ -124,6 +123,9 @@ struct QuantizeModelOptions {
   bool resume = false;      ///< continue an interrupted run of the same input and options
   std::optional<KeepCodes> keep_codes{};
 };
+
+/// For all layers that no options.use names; last. fp8 of ModelOpt with input scales: fp8_tensor.
+void set_format(QuantizeModelOptions& options, WeightFormat format);
 
 struct ConversionPlan {
   std::vector<TensorPlan> tensors;           ///< in the order of the input
@@ -223,8 +225,7 @@ struct RepairReport {
   std::vector<std::string> changes;  ///< one sentence each; none: nothing is to be repaired
   std::int64_t found = 0;            ///< errors that verify found
   bool written = false;
-  std::int64_t blocks =
-      0;  ///< of layers that got another global scale; the rest as well is of them
+  std::int64_t blocks = 0;          ///< of layers that got another global scale, as is the rest
   std::int64_t blocks_inexact = 0;  ///< that stand for other values than before
   std::int64_t scales_changed = 0;  ///< block scales
   std::int64_t codes_changed = 0;
@@ -235,8 +236,7 @@ struct RepairReport {
 /// fuse (block scales take the ratio up; codes change only where E4M3 cannot), the ignore list in
 /// the spellings that engines match, without what a calibration left behind, with metadata that
 /// transformers reads. The result passes verify_model; a folder with an error that this does not
-/// mend is refused (Error{bad_input}). Nothing is written where nothing is to be repaired. Throws
-/// Error.
+/// mend is refused (Error{bad_input}). Nothing is written where nothing is wrong. Throws Error.
 RepairReport repair_model(const RepairModelOptions& options, const ProgressCallback& progress = {});
 
 struct VerifyModelOptions {

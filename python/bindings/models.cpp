@@ -53,7 +53,7 @@ UseFormat use_from(const std::string& pattern, const std::string& name) {
   if (format) return {pattern, *format};
   throw Error(ErrorCode::invalid_argument,
               fmt::format("use: there is no format '{}' for '{}'; choose one of nvfp4, mxfp4, "
-                          "mxfp8, fp8",
+                          "mxfp8, fp8, fp8_tensor",
                           name, pattern));
 }
 
@@ -74,8 +74,6 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   QuantizeModelOptions options;
   options.input = source;
   options.output = target;
-  options.format = format_from(format);
-  options.numerics = numerics_from(numeric, options.format);
   options.include = words.include;
   options.ignore = words.ignore;
   options.importance = words.importance.value_or(Path());
@@ -86,6 +84,13 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   options.container = words.container ? container_from(*words.container) : container_for(target);
   for (const auto& [path, weight] : words.lora) options.lora.push_back({path, weight});
   for (const auto& [pattern, name] : words.use) options.use.push_back(use_from(pattern, name));
+  const auto weights = parse_weight_format(format);
+  if (weights == WeightFormat::fp8 || weights == WeightFormat::fp8_tensor) {
+    set_format(options, *weights);
+  } else {
+    options.format = format_from(format);
+  }
+  options.numerics = numerics_from(numeric, options.format);
   options.threads = threads_of(words.threads);
   if (words.max_memory <= 0)
     throw Error(ErrorCode::invalid_argument,

@@ -108,6 +108,10 @@ fi
 grep -hE '^  (gguf|transformers)' build/logs/gguf.log || true
 check gguf_output $venv/bin/python scripts/test_clients/check_gguf_output.py build/microscale "$work/gguf_output" $gguf_model
 grep -hE "^  gguf" build/logs/gguf_output.log || true
+tokenizer=
+[ -z "$gguf_model" ] || tokenizer=$work/gguf/model
+check gguf_model $venv/bin/python scripts/test_clients/check_gguf_model.py build/microscale "$work/gguf_model" $tokenizer
+grep -hE "^  gguf" build/logs/gguf_model.log || true
 
 if scripts/make_wheel; then
   scripts/step "install the wheel" $venv/bin/pip --disable-pip-version-check install --no-deps --force-reinstall \

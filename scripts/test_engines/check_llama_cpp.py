@@ -1,10 +1,12 @@
 """llama.cpp runs our GGUF files: it loads them, answers, and its perplexity of a text stays near that of the file they were
-made of. Its own quantizer's files of the same model stand beside them. Says which of GGUF's FP4 types this llama.cpp knows.
+made of; that of a file made by way of a model folder is the same. Its own quantizer's files of the same model stand beside
+them. Says which of GGUF's FP4 types this llama.cpp knows.
 
 usage: check_llama_cpp.py MICROSCALE MODEL.gguf WORK --text FILE [--windows N]
 """
 import argparse
 import ctypes
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ from llama_cpp import llama_cpp as api
 QUESTION, WINDOW = "Why is the sky blue?", 512
 TYPES = {"MXFP4": 39, "NVFP4": 40}
 OURS = {"nvfp4": 1.5, "mxfp4": 1.8}  # and how many times the original's perplexity each may have
+BY_FOLDER = 0.05  # how far a file made by way of a BF16 folder may be from the one made of the file itself
 # Name, type of the file, all tensors alike but the embedding. Types of llama.cpp's enum.
 THEIRS = [("Q8_0", api.LLAMA_FTYPE_MOSTLY_Q8_0, False), ("Q4_K_M", api.LLAMA_FTYPE_MOSTLY_Q4_K_M, False),
           ("Q4_K_S", api.LLAMA_FTYPE_MOSTLY_Q4_K_S, False), ("Q4_0", api.LLAMA_FTYPE_MOSTLY_Q4_0, False),
@@ -87,18 +90,22 @@ def main():
     print("  " + api.llama_print_system_info().decode().strip())
 
     rows, problems = [("the file they are made of", given.model, None)], []
+    folder = given.work / "folder"
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([given.microscale, "dequantize", given.model, "-o", folder], check=True, capture_output=True)
     for form, bound in OURS.items():
         if form.upper() not in known:
             print(f"  microscale {form}: NOT RUN: this llama.cpp has no type {form.upper()}")
             continue
-        path = given.work / f"microscale-{form}.gguf"
-        path.unlink(missing_ok=True)
-        done = subprocess.run([given.microscale, "quantize", given.model, "-o", path, "--format", form],
-                              capture_output=True, text=True)
-        if done.returncode:
-            problems.append(f"microscale {form}: exit code {done.returncode}: {done.stderr.strip()}")
-        else:
-            rows.append((f"microscale {form}", path, bound))
+        for name, source in ((f"microscale {form}", given.model), (f"microscale {form}, by a folder", folder)):
+            path = given.work / (name.replace(" ", "-").replace(",", "") + ".gguf")
+            path.unlink(missing_ok=True)
+            done = subprocess.run([given.microscale, "quantize", source, "-o", path, "--format", form],
+                                  capture_output=True, text=True)
+            if done.returncode:
+                problems.append(f"{name}: exit code {done.returncode}: {done.stderr.strip()}")
+            else:
+                rows.append((name, path, bound))
     for name, ftype, pure in THEIRS:
         path = given.work / f"llama-quantize-{name}.gguf"
         if quantize_theirs(given.model, path, ftype, pure):
@@ -108,11 +115,15 @@ def main():
 
     print(f"  perplexity of {given.text.name}, {given.windows} windows of {WINDOW} tokens, second halves; the answer to "
           f"'{QUESTION}':")
-    original = None
+    original, values = None, {}
     for name, path, bound in rows:
         engine = Engine(path)
         value, answer = engine.perplexity(text, given.windows), engine.answer()
         original = original or value
+        values[name] = value
+        direct = values.get(name.removesuffix(", by a folder"), value)
+        if abs(value / direct - 1) > BY_FOLDER:
+            problems.append(f"{name}: perplexity {value:.3f}, and {direct:.3f} of the file made without a folder")
         print(f"  {name:40} {path.stat().st_size / 1e6:7.1f} MB  {value:8.3f}  {answer}", flush=True)
         if bound and not value < bound * original:
             problems.append(f"{name}: perplexity {value:.3f}, more than {bound} times the original's {original:.3f}")

@@ -93,7 +93,7 @@ std::set<WeightFormat> formats_of(const QuantizeModelOptions& options, WeightFor
 }  // namespace
 
 LayerScheme scheme_of(const QuantizeModelOptions& options, WeightFormat format) {
-  if (format == WeightFormat::nvfp4) {
+  if (has_tensor_scale(format)) {
     const bool scaled =
         options.keep_codes ? options.keep_codes->scaled_inputs : !options.input_scales.empty();
     return {format, scaled ? Inputs::scaled : Inputs::dense};
@@ -145,17 +145,22 @@ Status check_container(const QuantizeModelOptions& options) {
   }
   const std::set<WeightFormat> formats = formats_of(options, *own);
   const bool nvfp4 = formats.contains(WeightFormat::nvfp4);
+  if (formats.contains(WeightFormat::fp8_tensor) && options.container != Container::modelopt) {
+    return refuse(
+        "fp8_tensor, one scale for a weight, is ModelOpt's; choose fp8, one scale for each row, or "
+        "give --container modelopt");
+  }
   if (options.activations == Activations::dynamic && nvfp4 && formats.size() == 1 &&
       options.input_scales.empty()) {
     return refuse(
         "engines quantize the inputs of nvfp4 layers with a scale that is stored for each; give "
         "--input-scales FILE, or choose mxfp4 or mxfp8 for --activations dynamic");
   }
-  if (!options.input_scales.empty() && !nvfp4) {
+  if (!options.input_scales.empty() && !nvfp4 && !formats.contains(WeightFormat::fp8_tensor)) {
     return refuse(
         fmt::format("inputs of {} layers have no stored scale, so --input-scales has no effect; "
                     "--activations dynamic has engines quantize them",
-                    to_string(*own)));
+                    to_string(main_format(options))));
   }
   return success();
 }

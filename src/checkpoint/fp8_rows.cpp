@@ -57,6 +57,39 @@ std::array<float, 256> values_of_codes() {
   return values;
 }
 
+// Elements [begin, end) under one scale; `codes`: of element 0 on.
+void encode_range(const DenseRows& input, std::int64_t begin, std::int64_t end, float scale,
+                  std::uint8_t* codes) {
+  Run values;
+  for (std::int64_t at = begin; at < end; at += run) {
+    const std::int64_t count = std::min(run, end - at);
+    load(input, at, count, values.data());
+    for (std::int64_t i = 0; i < count; ++i)
+      codes[at + i] = encode(values[static_cast<std::size_t>(i)] / scale);
+  }
+}
+
+// scale_of(element): what its code is multiplied by.
+template <class ScaleOf>
+TileCost measure(const DenseRows& input, std::span<const std::uint8_t> codes, ScaleOf scale_of) {
+  static const std::array<float, 256> values = values_of_codes();
+  TileCost cost;
+  Run original, restored;
+  const std::int64_t elements = input.rows * input.cols;
+  for (std::int64_t first = 0; first < elements; first += run) {
+    const std::int64_t count = std::min(run, elements - first);
+    load(input, first, count, original.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint8_t code = codes[static_cast<std::size_t>(first + i)];
+      restored[static_cast<std::size_t>(i)] = values[code] * scale_of(first + i);
+      ++cost.element_codes[code];
+    }
+    const auto length = static_cast<std::size_t>(count);
+    cost.error.add({original.data(), length}, {restored.data(), length}, 0);
+  }
+  return cost;
+}
+
 }  // namespace
 
 void quantize_fp8_rows(const DenseRows& input, std::span<std::uint8_t> codes,
@@ -74,36 +107,28 @@ void quantize_fp8_rows(const DenseRows& input, std::span<std::uint8_t> codes,
     const std::uint16_t stored = scale_for(amax);
     const float scale = bf16_to_float(stored);
     scales[static_cast<std::size_t>(row)] = stored;
-    for (std::int64_t at = begin; at < end; at += run) {
-      const std::int64_t count = std::min(run, end - at);
-      load(input, at, count, values.data());
-      std::uint8_t* out = codes.data() + at;
-      for (std::int64_t i = 0; i < count; ++i)
-        out[i] = encode(values[static_cast<std::size_t>(i)] / scale);
-    }
+    encode_range(input, begin, end, scale, codes.data());
   }
 }
 
 TileCost measure_fp8_rows(const DenseRows& input, std::span<const std::uint8_t> codes,
                           std::span<const std::uint16_t> scales) {
-  static const std::array<float, 256> values = values_of_codes();
-  TileCost cost;
-  Run original, restored;
-  const std::int64_t elements = input.rows * input.cols;
-  for (std::int64_t first = 0; first < elements; first += run) {
-    const std::int64_t count = std::min(run, elements - first);
-    load(input, first, count, original.data());
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t at = first + i;
-      const std::uint8_t code = codes[static_cast<std::size_t>(at)];
-      restored[static_cast<std::size_t>(i)] =
-          values[code] * bf16_to_float(scales[static_cast<std::size_t>(at / input.cols)]);
-      ++cost.element_codes[code];
-    }
-    const auto length = static_cast<std::size_t>(count);
-    cost.error.add({original.data(), length}, {restored.data(), length}, 0);
-  }
-  return cost;
+  return measure(input, codes, [&](std::int64_t at) {
+    return bf16_to_float(scales[static_cast<std::size_t>(at / input.cols)]);
+  });
+}
+
+float fp8_tensor_scale(float amax) {
+  return amax == 0.0f ? 1.0f : std::max(amax / E4M3::max_value, std::numeric_limits<float>::min());
+}
+
+void quantize_fp8_tensor(const DenseRows& input, float scale, std::span<std::uint8_t> codes) {
+  encode_range(input, 0, input.rows * input.cols, scale, codes.data());
+}
+
+TileCost measure_fp8_tensor(const DenseRows& input, std::span<const std::uint8_t> codes,
+                            float scale) {
+  return measure(input, codes, [&](std::int64_t) { return scale; });
 }
 
 }  // namespace microscale

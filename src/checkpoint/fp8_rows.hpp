@@ -1,4 +1,5 @@
-// FP8 with one scale for each row: what compressed-tensors calls float-quantized by channel.
+// FP8 with one scale for each row, what compressed-tensors calls float-quantized by channel, or one
+// for the whole weight, ModelOpt's FP8.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +26,15 @@ void quantize_fp8_rows(const DenseRows& input, std::span<std::uint8_t> codes,
 /// What that cost; there are no blocks, so the report has neither scale codes nor worst blocks.
 TileCost measure_fp8_rows(const DenseRows& input, std::span<const std::uint8_t> codes,
                           std::span<const std::uint16_t> scales);
+
+/// amax / 448, of zeros 1, and no less than the least normal number.
+float fp8_tensor_scale(float amax);
+
+/// code = E4M3 of element / scale, as above.
+void quantize_fp8_tensor(const DenseRows& input, float scale, std::span<std::uint8_t> codes);
+
+/// What that cost.
+TileCost measure_fp8_tensor(const DenseRows& input, std::span<const std::uint8_t> codes,
+                            float scale);
 
 }  // namespace microscale

@@ -13,9 +13,6 @@
 namespace microscale {
 namespace {
 
-// llama.cpp's numbers for what a file mostly is (its enum llama_ftype), and of the blocks' version.
-constexpr std::uint32_t mostly_mxfp4 = 38, mostly_nvfp4 = 39, quantization_version = 2;
-
 class Layout {
  public:
   Layout(ModelPlan& plan, const GgufFile& file, const std::vector<const GgufTensor*>& tensors,
@@ -44,17 +41,7 @@ class Layout {
     }
     ShardPlan& output = plan_.shards.emplace_back();
     output.name = options_.output.empty() ? "model.gguf" : options_.output.filename().string();
-    std::map<std::string_view, std::uint64_t> at;
-    for (const GgufTensor& tensor : layout.value().tensors) {
-      output.layout.tensors.push_back({tensor.name,
-                                       StoredType::u8,
-                                       {static_cast<std::int64_t>(tensor.bytes())},
-                                       tensor.begin,
-                                       tensor.end});
-      at.emplace(tensor.name, tensor.begin);
-    }
-    output.layout.header = std::move(layout.value().header);
-    output.layout.file_size = layout.value().file_size;
+    const GgufPlaces at = put_gguf_layout(output, std::move(layout.value()));
     plan_.tiles.resize(tensors_.size());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const std::string& name = tensors_[i]->name;
@@ -136,9 +123,8 @@ class Layout {
     GgufMetadata metadata;
     for (const auto& [key, value] : file_.parts.front().header.metadata) metadata.set(key, value);
     for (const char* key : {"split.no", "split.count", "split.tensors.count"}) metadata.erase(key);
-    const bool nvfp4 = options_.format == Format::nvfp4;
-    metadata.set_u32("general.file_type", nvfp4 ? mostly_nvfp4 : mostly_mxfp4);
-    metadata.set_u32("general.quantization_version", quantization_version);
+    metadata.set_u32("general.file_type", gguf_file_type(options_.format));
+    metadata.set_u32("general.quantization_version", gguf_quantization_version);
     return metadata;
   }
 
@@ -156,6 +142,26 @@ class Layout {
 
 std::string gguf_scale_name(std::string_view weight) {
   return std::string(module_of(weight)) + ".scale";
+}
+
+std::uint32_t gguf_file_type(Format format) {
+  constexpr std::uint32_t mostly_mxfp4 = 38, mostly_nvfp4 = 39;
+  return format == Format::nvfp4 ? mostly_nvfp4 : mostly_mxfp4;
+}
+
+GgufPlaces put_gguf_layout(ShardPlan& output, GgufLayout layout) {
+  GgufPlaces at;
+  for (const GgufTensor& tensor : layout.tensors) {
+    output.layout.tensors.push_back({tensor.name,
+                                     StoredType::u8,
+                                     {static_cast<std::int64_t>(tensor.bytes())},
+                                     tensor.begin,
+                                     tensor.end});
+    at.emplace(tensor.name, tensor.begin);
+  }
+  output.layout.header = std::move(layout.header);
+  output.layout.file_size = layout.file_size;
+  return at;
 }
 
 Status lay_out_gguf(ModelPlan& plan, const GgufFile& file,

@@ -16,7 +16,6 @@
 #include "checkpoint/idle_options.hpp"
 #include "checkpoint/include_check.hpp"
 #include "checkpoint/json.hpp"
-#include "checkpoint/model_place.hpp"
 #include "checkpoint/recipe.hpp"
 #include "checkpoint/tensor_name.hpp"
 
@@ -140,6 +139,11 @@ class GgufPlanner {
     return "";
   }
 
+  std::string_view architecture() const {
+    const GgufValue* value = file_.value("general.architecture");
+    return value ? value->text().value_or("") : "";
+  }
+
   void add(const GgufFile::Tensor& tensor) {
     Item item;
     item.tensor = &tensor;
@@ -150,7 +154,11 @@ class GgufPlanner {
     item.flat = {entry.name, gguf_value_type(source), flat_shape(entry.shape), entry.begin,
                  entry.end};
     Decision decision = recipe_.decide(item.flat, verdict);
-    const WeightFormat format = recipe_.format_of(item.flat);
+    WeightFormat format = recipe_.format_of(item.flat);
+    if (format == WeightFormat::nvfp4 && leaves_out_gguf_scale(architecture(), entry.name)) {
+      format = WeightFormat::mxfp4;
+      lowered_ += decision.treatment == Treatment::quantize;
+    }
     if (decision.treatment == Treatment::quantize) {
       if (std::string why = obstacle(item, format); !why.empty()) {
         decision = {Treatment::copy, std::move(why), true, false, Kept::block};
@@ -267,8 +275,14 @@ class GgufPlanner {
           "{} weights of layers are kept as they are, such as {}: {}; --dry-run lists them",
           obstructed_, in_quotes(kept->entry->name), kept->decision.reason));
     }
-    const GgufValue* architecture = file_.value("general.architecture");
-    const std::string name(architecture ? architecture->text().value_or("") : "");
+    const std::string name(architecture());
+    if (lowered_ > 0) {
+      summary.notices.push_back(
+          fmt::format("llama.cpp's graph of {} does not multiply by the scales that NVFP4 wants in "
+                      "feed-forward "
+                      "layers, so {} weights of these become MXFP4",
+                      name, lowered_));
+    }
     if (!plan_.groups.empty() && !applies_gguf_scales(name)) {
       summary.notices.push_back(fmt::format(
           "whether llama.cpp multiplies by the scales of NVFP4 weights (*.scale) in models of the "
@@ -288,19 +302,22 @@ class GgufPlanner {
   std::map<std::string, std::vector<float>, std::less<>> scales_;
   std::vector<Item> items_;  // parallel to plan_.tensors
   std::size_t obstructed_ = 0;
+  std::size_t lowered_ = 0;  // weights that NVFP4 is not for
 };
 
 }  // namespace
 
 Result<ModelPlan> plan_gguf_output(const QuantizeModelOptions& options) {
-  const auto place = find_model(options.input);
-  if (!place) return place.failure();
-  if (!place.value().is_gguf) {
-    return Failure{ErrorCode::unsupported,
-                   fmt::format("quantize: '{}' is no GGUF file, and a GGUF file is only written "
-                               "from one; make one with llama.cpp's convert_hf_to_gguf.py first, "
-                               "or name an output that does not end in .gguf",
-                               options.input.string())};
+  const auto refuse = [](const char* message) {
+    return Failure{ErrorCode::invalid_argument, std::string("quantize: ") + message};
+  };
+  if (!options.lora.empty()) {
+    return refuse(
+        "adapters name the layers as Hugging Face does, and a GGUF file has other names; make the "
+        "GGUF file from the model's folder, or leave out --lora");
+  }
+  if (options.experts) {
+    return refuse("experts of a GGUF file stay as they lie; leave out --experts");
   }
   auto file = open_gguf(options.input);
   if (!file) return file.failure();

@@ -74,14 +74,13 @@ Status check_activations(const ModelPlan& plan, const QuantizeModelOptions& opti
   const std::vector<WeightFormat> formats = formats_in(plan);
   const bool stored_only = std::all_of(formats.begin(), formats.end(),
                                        [](WeightFormat f) { return f == WeightFormat::nvfp4; });
-  const bool has_nvfp4 =
-      std::find(formats.begin(), formats.end(), WeightFormat::nvfp4) != formats.end();
+  const bool has_stored = std::any_of(formats.begin(), formats.end(), has_tensor_scale);
   if (options.activations == Activations::dynamic && stored_only && options.input_scales.empty()) {
     return no_effect("--activations dynamic",
                      "all layers become nvfp4, whose inputs need a stored scale (--input-scales)");
   }
-  if (!options.input_scales.empty() && !has_nvfp4) {
-    return no_effect("--input-scales", "no layer becomes nvfp4");
+  if (!options.input_scales.empty() && !has_stored) {
+    return no_effect("--input-scales", "no layer becomes nvfp4 or fp8_tensor");
   }
   return success();
 }

@@ -16,6 +16,7 @@
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/tensor_name.hpp"
+#include "checkpoint/weight_format.hpp"
 #include "formats/half.hpp"
 
 namespace microscale {
@@ -295,7 +296,7 @@ Status plan_input_scales(ModelPlan& plan, const std::filesystem::path& path) {
   std::vector<ScaledInput> inputs;
   for (const ShardPlan& shard : plan.shards) {
     for (const QuantizedMatrix& matrix : shard.matrices) {
-      if (matrix.format != WeightFormat::nvfp4) continue;
+      if (!has_tensor_scale(matrix.format)) continue;
       const TensorEntry& entry = *plan.tensors[matrix.tensor].entry;
       inputs.push_back({matrix.slice.module, std::string(module_of(entry.name))});
     }
@@ -305,7 +306,7 @@ Status plan_input_scales(ModelPlan& plan, const std::filesystem::path& path) {
   std::size_t next = 0;
   for (ShardPlan& shard : plan.shards) {
     for (QuantizedMatrix& matrix : shard.matrices) {
-      if (matrix.format != WeightFormat::nvfp4) continue;
+      if (!has_tensor_scale(matrix.format)) continue;
       matrix.input_amax = inputs[next++].amax;
       if (plan.tensors[matrix.tensor].decision.treatment != Treatment::quantize) continue;
       plan.summary.tensors[matrix.tensor].input_amax = matrix.input_amax;

@@ -10,6 +10,7 @@
 
 #include "checkpoint/coded_input.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/model_place.hpp"
 #include "checkpoint/quantization_config.hpp"
 #include "checkpoint/tensor_name.hpp"
 #include "formats/elements.hpp"
@@ -85,12 +86,18 @@ Result<double> input_amax(const ModelTensor& part, const ModelFolder& model) {
   return part.name().ends_with(divisor_of_inputs) ? largest / exact : exact * largest;
 }
 
+// Whether a kept tensor has the values it had: dense, and only laid out otherwise.
+bool keeps_values(const WeightFacts& facts) {
+  return facts.exact && (facts.type == facts.copied || facts.copied == StoredType::f16);
+}
+
 // Tensors that are decoded, as there is no place for their codes.
 Status tell_decoded(ModelPlan& plan, const QuantizeModelOptions& options) {
   std::map<std::string, std::pair<std::size_t, std::string>> decoded;  // coding: count, first
   for (const TensorTreatment& tensor : plan.tensors) {
     const StoredWeight* weight = tensor.source->weight;
     if (!weight || tensor.decision.treatment != Treatment::copy) continue;
+    if (keeps_values(weight->facts())) continue;
     if (options.keep_codes->exact && weight->facts().type != StoredType::bf16) {
       return Failure{
           ErrorCode::bad_input,
@@ -150,18 +157,6 @@ void read_activations(const ModelFolder& model, const DenseView& view,
     if (group.format && *group.format != Format::nvfp4 && group.quantized_activations) {
       options.activations = Activations::dynamic;
     }
-  }
-}
-
-// The containers whose layout a plan with keep_codes has.
-bool is_written(Container container) {
-  switch (container) {
-    case Container::compressed_tensors:
-    case Container::modelopt:
-    case Container::comfyui:
-      return true;
-    default:
-      return false;
   }
 }
 
@@ -287,12 +282,17 @@ Status plan_kept_codes(ModelPlan& plan, const QuantizeModelOptions& options) {
 }
 
 Result<QuantizeModelOptions> options_for(const ConvertModelOptions& options) {
-  if (!is_written(options.container)) {
+  if (options.container == Container::gpt_oss) {
+    return Failure{ErrorCode::unsupported,
+                   "convert: gpt-oss is written by quantize only; choose another container"};
+  }
+  const auto place = find_model(options.input);
+  if (options.container == Container::gguf && place && place.value().is_gguf) {
     return Failure{
-        ErrorCode::unsupported,
-        fmt::format("convert: {} is written by quantize only; choose compressed-tensors, "
-                    "modelopt or comfyui",
-                    to_string(options.container))};
+        ErrorCode::invalid_argument,
+        fmt::format("convert: '{}' is a GGUF file already; `microscale quantize` makes one with "
+                    "other types of it",
+                    options.input.string())};
   }
   QuantizeModelOptions wanted;
   wanted.input = options.input;
@@ -330,8 +330,8 @@ Result<QuantizeModelOptions> options_for(const ConvertModelOptions& options) {
   const auto most = std::max_element(elements.begin(), elements.end(),
                                      [](auto& a, auto& b) { return a.second < b.second; });
   wanted.format = *blocks_of(most->first);
-  read_activations(folder.value().model, view, wanted);
-  // ComfyUI decides by itself what it does with inputs.
+  // ComfyUI and llama.cpp decide by themselves what they do with inputs.
+  if (options.container != Container::gguf) read_activations(folder.value().model, view, wanted);
   if (options.container == Container::comfyui) wanted.activations = Activations::dense;
   return wanted;
 }

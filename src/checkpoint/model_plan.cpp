@@ -16,6 +16,7 @@
 #include "checkpoint/file_names.hpp"
 #include "checkpoint/finished_run.hpp"
 #include "checkpoint/fused_groups.hpp"
+#include "checkpoint/gguf_model_output.hpp"
 #include "checkpoint/gguf_output.hpp"
 #include "checkpoint/gpt_oss_output.hpp"
 #include "checkpoint/idle_options.hpp"
@@ -23,12 +24,14 @@
 #include "checkpoint/input_scales.hpp"
 #include "checkpoint/kept_codes.hpp"
 #include "checkpoint/kept_kv_cache.hpp"
-#include "checkpoint/merged_weight.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/merged_weight.hpp"
+#include "checkpoint/model_place.hpp"
 #include "checkpoint/layer_groups.hpp"
 #include "checkpoint/numerics_check.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/plan_notices.hpp"
+#include "checkpoint/model_plan_totals.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/stray_weights.hpp"
 #include "checkpoint/tensor_name.hpp"
@@ -104,7 +107,7 @@ class ShardPlanner {
     for (QuantizedMatrix& matrix : output().matrices) {
       const LayerTensors layer = layer_of(matrix.tensor, matrix.slice);
       matrix.at.codes = at.at(layer.codes.name);
-      matrix.at.scales = at.at(layer.scales.name);
+      if (!layer.scales.name.empty()) matrix.at.scales = at.at(layer.scales.name);
       if (is_stack(matrix.tensor)) {
         const FormatInfo& facts = info(*blocks_of(matrix.format));
         matrix.at.codes += static_cast<std::uint64_t>(code_bytes(facts, matrix.first_element));
@@ -130,7 +133,7 @@ class ShardPlanner {
     LayerTensors layer = layer_of(tensor, slice);
     if (!is_stack(tensor) || elements_ == 0) {
       outputs_.push_back(layer.codes);
-      outputs_.push_back(layer.scales);
+      if (!layer.scales.name.empty()) outputs_.push_back(layer.scales);
     }
     QuantizedMatrix matrix;
     matrix.tensor = tensor;
@@ -250,31 +253,6 @@ std::string make_index(const ModelPlan& plan) {
   return write_shard_index(index);
 }
 
-Status add_totals(ModelPlan& plan, const QuantizeModelOptions& options) {
-  ConversionPlan& summary = plan.summary;
-  for (const TensorPlan& tensor : summary.tensors) {
-    summary.bytes_before += tensor.bytes_before;
-    summary.bytes_after += tensor.bytes_after;
-  }
-  std::uint64_t needed = plan.config_text.size() + plan.index_text.size() + plan.model.made_bytes();
-  for (const auto& [name, text] : plan.other_texts) needed += text.size();
-  for (const ShardPlan& shard : plan.shards) needed += shard.layout.file_size;
-  const auto manifest = manifest_size(plan, options);
-  if (!manifest) return manifest.failure();
-  needed += manifest.value();
-  for (const fs::path& file : plan.model.other_files) {
-    std::error_code error;
-    const auto size = fs::file_size(plan.model.root / file, error);
-    if (!error) needed += size;
-  }
-  summary.disk_needed = static_cast<std::int64_t>(needed);
-  const auto free = free_space(options.output);
-  if (!free) return free.failure();
-  const std::uint64_t held = options.resume ? held_bytes(plan, options) : 0;
-  summary.disk_free = static_cast<std::int64_t>(free.value() + held);
-  return success();
-}
-
 Status plan_shards(ModelPlan& plan, const QuantizeModelOptions& options) {
   plan.tiles.resize(plan.tensors.size());
   std::map<std::string, std::size_t> group_ids;
@@ -309,7 +287,9 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
     return container.failure();
   }
   if (Status numerics = check_numerics(options); !numerics) return numerics.failure();
-  if (options.container == Container::gguf) return plan_gguf_output(options);
+  if (const auto place = find_model(options.input); options.container == Container::gguf && place) {
+    if (place.value().is_gguf) return plan_gguf_output(options);
+  }
   auto model = open_model_folder(options.input);
   if (!model) return model.failure();
   if (const auto file = unfinished_run(model.value())) {
@@ -355,7 +335,12 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
                               merged.value().end());
   Status fits = plan_gpt_oss_experts(plan, options, classifier.value().facts());
   if (!fits) return fits.failure();
-  if (options.container == Container::comfyui) {
+  std::optional<GgufModel> gguf;
+  if (options.container == Container::gguf) {
+    auto settled = settle_gguf_model(plan, options);
+    if (!settled) return settled.failure();
+    gguf = std::move(settled.value());
+  } else if (options.container == Container::comfyui) {
     plan_comfyui_file(plan, options);
   } else {
     for (const ModelShard& shard : plan.model.shards) plan.shards.emplace_back().name = shard.name;
@@ -368,7 +353,8 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (options.allow_incomplete && gaps.value().empty()) {
     plan.summary.notices.push_back("--allow-incomplete was not needed: nothing is missing");
   }
-  if (Status planned = plan_shards(plan, options); !planned) return planned.failure();
+  Status planned = gguf ? lay_out_gguf_model(plan, options, *gguf) : plan_shards(plan, options);
+  if (!planned) return planned.failure();
   if (options.keep_codes) {
     if (Status kept = plan_kept_codes(plan, options); !kept) return kept.failure();
   }
@@ -376,6 +362,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
     Status scaled = plan_input_scales(plan, options.input_scales);
     if (!scaled) return scaled.failure();
   }
+  tell_unscaled_inputs(plan);
   if (Status effect = check_idle_options(plan, options); !effect) return effect.failure();
   auto descriptions = describe_layers(plan, options, classifier.value());
   if (!descriptions) return descriptions.failure();

@@ -19,7 +19,10 @@ void tell_dropped(ModelPlan& plan) {
   const TensorEntry* first = nullptr;
   std::size_t count = 0;
   for (const TensorTreatment& tensor : plan.tensors) {
-    if (tensor.decision.treatment != Treatment::drop) continue;
+    if (tensor.decision.treatment != Treatment::drop ||
+        tensor.verdict.kind != TensorKind::leftover) {
+      continue;
+    }
     if (count++ == 0) first = tensor.entry;
   }
   if (count == 0) return;
@@ -142,6 +145,21 @@ void tell_undescribed_cache(ModelPlan& plan) {
       "{}{} copied: scales of the key-value cache, which the input's config.json does not describe "
       "(kv_cache_scheme), so engines use them only where they are told to",
       in_quotes(first->entry->name), more > 0 ? fmt::format(" and {} more are", more) : " is"));
+}
+
+void tell_unscaled_inputs(ModelPlan& plan) {
+  std::size_t count = 0;
+  for (const ShardPlan& shard : plan.shards) {
+    count += static_cast<std::size_t>(
+        std::count_if(shard.matrices.begin(), shard.matrices.end(), [](const auto& matrix) {
+          return matrix.format == WeightFormat::fp8_tensor && matrix.input_amax == 0;
+        }));
+  }
+  if (count == 0) return;
+  plan.summary.notices.push_back(fmt::format(
+      "{} layers get ModelOpt's FP8 without a scale of their inputs, which engines read "
+      "for each; give --input-scales, or choose fp8, whose inputs need none",
+      count));
 }
 
 }  // namespace microscale

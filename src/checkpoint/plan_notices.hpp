@@ -13,4 +13,7 @@ void tell_oddities(ModelPlan& plan, const ModelFacts& facts);
 /// Scales of the key-value cache that `plan.config_text` does not describe.
 void tell_undescribed_cache(ModelPlan& plan);
 
+/// Layers of ModelOpt's FP8 without the scale of their inputs that engines read.
+void tell_unscaled_inputs(ModelPlan& plan);
+
 }  // namespace microscale

@@ -1,6 +1,7 @@
 #include "checkpoint/schedule.hpp"
 
 #include "checkpoint/tile.hpp"
+#include "checkpoint/weight_format.hpp"
 
 namespace microscale {
 namespace {
@@ -30,7 +31,7 @@ class Scheduler {
         add({Unit::Kind::quantize, shard, item, tile},
             grid.tile(tile).elements() * size_of(matrix.dtype));
         const bool keeps_scale = matrix.kept && !matrix.kept->cast();
-        if (matrix.format == WeightFormat::nvfp4 && !keeps_scale) measure_group(matrix.group);
+        if (has_tensor_scale(matrix.format) && !keeps_scale) measure_group(matrix.group);
       }
     }
   }

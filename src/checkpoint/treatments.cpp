@@ -214,7 +214,7 @@ Status settle_groups(Treatments& treatments) {
 void name_groups(Treatments& treatments) {
   for (const auto& [name, members] : groups_of(treatments)) {
     if (members.size() < 2 || is_kept(members.front())) continue;
-    if (members.front()->format != WeightFormat::nvfp4) continue;
+    if (!has_tensor_scale(members.front()->format)) continue;
     for (TensorTreatment* member : members) member->group = name;
   }
 }

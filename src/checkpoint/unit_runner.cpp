@@ -87,7 +87,7 @@ UnitRunner::UnitRunner(const ModelPlan& plan, const QuantizeModelOptions& option
     for (const QuantizedMatrix& matrix : shard.matrices) {
       transposed_ |= matrix.slice.col_step != 1;
       longest_row_ = std::max(longest_row_, matrix.slice.cols);
-      if (blocks_of(matrix.format)) continue;
+      if (matrix.format != WeightFormat::fp8) continue;
       const TileGrid grid(matrix.slice.rows, matrix.slice.cols);
       row_scales_ = std::max(row_scales_, grid.tile(0).rows);
     }
@@ -197,8 +197,10 @@ bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
     return false;
   } else if (blocks_of(matrix.format)) {
     quantize_blocks(unit, tile, work);
-  } else {
+  } else if (matrix.format == WeightFormat::fp8) {
     quantize_rows(unit, tile, work);
+  } else {
+    quantize_under_one_scale(unit, tile, work);
   }
   const DenseTensor& source = source_of(matrix.tensor);
   const std::uint64_t all =
@@ -229,6 +231,20 @@ void UnitRunner::quantize_rows(const Unit& unit, const Tile& tile, Workspace& wo
     output_.write(unit.shard, matrix.at.scales + row * 2, bytes_of(scales));
   }
   cost_of(matrix.tensor).add(matrix.first_tile + unit.piece, measure_fp8_rows(rows, codes, scales));
+}
+
+// FP8 with one scale for the weight.
+void UnitRunner::quantize_under_one_scale(const Unit& unit, const Tile& tile, Workspace& work) {
+  const QuantizedMatrix& matrix = matrix_of(unit);
+  const DenseRows rows{work.input.data(), matrix.dtype, tile.rows, tile.cols};
+  const auto codes = first(work.codes, tile.elements());
+  const float scale = global_scales_[matrix.group];
+  quantize_fp8_tensor(rows, scale, codes);
+  const std::int64_t start = tile.row * matrix.slice.cols + tile.col;
+  output_.write(unit.shard, matrix.at.codes + static_cast<std::uint64_t>(start), codes);
+  cost_of(matrix.tensor)
+      .add(matrix.first_tile + unit.piece, measure_fp8_tensor(rows, codes, scale));
+  if (unit.piece == 0) write_scales(unit, scale);
 }
 
 void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& work) {
@@ -274,17 +290,21 @@ void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& 
 // With the first tile the scales of the tensor and of its inputs.
 void UnitRunner::write_blocks(const Unit& unit, const CodedTile& tile, float stored_global,
                               Workspace& work) {
+  writer_of(options_.container)
+      .write_tile(tile, matrix_of(unit).at, work.scratch, output_.tile_output(unit.shard));
+  if (!info(tile.format).e8m0_scale && unit.piece == 0) write_scales(unit, stored_global);
+}
+
+// Of the tensor, and of its inputs where they have one.
+void UnitRunner::write_scales(const Unit& unit, float stored_global) {
   const QuantizedMatrix& matrix = matrix_of(unit);
-  const ContainerWriter& writer = writer_of(options_.container);
-  const auto write = [&](std::uint64_t at, std::span<const std::uint8_t> bytes) {
-    output_.write(unit.shard, at, bytes);
+  const auto write = [&](std::uint64_t at, float number) {
+    output_.write(unit.shard, at, std::bit_cast<std::array<std::uint8_t, 4>>(number));
   };
-  writer.write_tile(tile, matrix.at, work.scratch, output_.tile_output(unit.shard));
-  if (info(tile.format).e8m0_scale || unit.piece != 0) return;
-  write(matrix.at.global_scale, std::bit_cast<std::array<std::uint8_t, 4>>(stored_global));
+  write(matrix.at.global_scale, stored_global);
   if (matrix.input_amax == 0) return;
-  write(matrix.at.input_scale,
-        std::bit_cast<std::array<std::uint8_t, 4>>(writer.input_scale(matrix.input_amax)));
+  const ContainerWriter& writer = writer_of(options_.container);
+  write(matrix.at.input_scale, writer.input_scale(matrix.format, matrix.input_amax));
 }
 
 bool UnitRunner::keep_tile(const Unit& unit, const Tile& tile, Workspace& work) {
@@ -336,7 +356,10 @@ void UnitRunner::copy_slice(const Unit& unit, Workspace& work) {
 void UnitRunner::settle_global_scales(const std::vector<Unit>& measured) {
   for (const Unit& unit : measured) {
     const std::size_t group = matrix_of(unit).group;
-    global_scales_[group] = nvfp4_global_scale(scan_.amax(group), options_.numerics.compat);
+    const float amax = scan_.amax(group);
+    global_scales_[group] = matrix_of(unit).format == WeightFormat::nvfp4
+                                ? nvfp4_global_scale(amax, options_.numerics.compat)
+                                : fp8_tensor_scale(amax);
   }
 }
 

@@ -72,7 +72,9 @@ class UnitRunner {
   bool quantize_tile(const Unit& unit, Workspace& work);
   void quantize_blocks(const Unit& unit, const Tile& tile, Workspace& work);
   void quantize_rows(const Unit& unit, const Tile& tile, Workspace& work);
+  void quantize_under_one_scale(const Unit& unit, const Tile& tile, Workspace& work);
   void write_blocks(const Unit& unit, const CodedTile& tile, float stored_global, Workspace& work);
+  void write_scales(const Unit& unit, float stored_global);
   bool keep_tile(const Unit& unit, const Tile& tile, Workspace& work);
   void copy_piece(const Unit& unit, Workspace& work);
   void copy_slice(const Unit& unit, Workspace& work);

@@ -167,9 +167,6 @@ TEST(ConvertModel, comfyui_and_back_is_the_same_bytes_but_for_rows_that_it_pads)
   std::erase_if(found, is_odd);
   std::erase_if(wanted, is_odd);
   EXPECT_EQ(found, wanted);
-  expect_error(ErrorCode::unsupported, "is written by quantize only", [&] {
-    convert_model(options_of(place / "ct", place / "out.gguf", Container::gguf));
-  });
 }
 
 TEST(ConvertModel, what_has_no_blocks_is_said_and_refused_where_it_would_be_rounded) {

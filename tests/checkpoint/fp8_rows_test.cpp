@@ -106,5 +106,28 @@ TEST(Fp8Rows, cost_is_that_of_the_values_that_codes_stand_for) {
   EXPECT_EQ(codes, values.size());
 }
 
+TEST(Fp8Rows, one_scale_for_all_of_a_weight) {
+  std::vector<float> values(3 * 5000);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 0.02f);
+  for (float& value : values) value = normal(random);
+  values[7] = -0.875f;
+  const float scale = fp8_tensor_scale(0.875f);
+  EXPECT_EQ(scale, 0.875f / 448);
+  const DenseRows input{values.data(), DType::f32, 3, 5000};
+  std::vector<std::uint8_t> codes(values.size());
+  quantize_fp8_tensor(input, scale, codes);
+  double error = 0, power = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(codes[i], E4M3::encode(values[i] / scale, Rounding::nearest_even));
+    error += std::pow(static_cast<double>(values[i] - E4M3::decode(codes[i]) * scale), 2);
+    power += std::pow(static_cast<double>(values[i]), 2);
+  }
+  EXPECT_EQ(E4M3::decode(codes[7]), -448.0f);
+  EXPECT_NEAR(measure_fp8_tensor(input, codes, scale).error.relative_mse(), error / power, 1e-9);
+  EXPECT_EQ(fp8_tensor_scale(0), 1.0f);
+  EXPECT_EQ(fp8_tensor_scale(1e-40f), std::numeric_limits<float>::min());
+}
+
 }  // namespace
 }  // namespace microscale

@@ -355,7 +355,13 @@ TEST_F(GgufOutput, refuses_what_it_cannot_do_before_a_byte_is_written) {
   write_file(folder_ / "model.safetensors", safetensors_file("{}"));
   QuantizeModelOptions folder = options();
   folder.input = folder_.path() / "model.safetensors";
-  expect_failure(folder, ErrorCode::unsupported, "is no GGUF file");
+  expect_failure(folder, ErrorCode::bad_input, "there is no config.json");
+  QuantizeModelOptions adapted = options();
+  adapted.lora = {{"adapter", 1}};
+  expect_failure(adapted, ErrorCode::invalid_argument, "leave out --lora");
+  QuantizeModelOptions told = options();
+  told.experts = ExpertOrder::halves;
+  expect_failure(told, ErrorCode::invalid_argument, "leave out --experts");
   EXPECT_FALSE(fs::exists(there.output));
 }
 

@@ -127,8 +127,7 @@ Format format_from(const std::string& name) {
   const std::optional<Format> format = parse_format(name);
   if (!format && name == "fp8") {
     wrong(
-        "--format has no fp8, whose scales are no block's; a whole model becomes FP8, with a scale "
-        "for each row, by --format mxfp8 --use '*=fp8'");
+        "--format has no fp8 here, whose scales are no block's; only quantize makes models of it");
   }
   if (!format) unknown("--format", name, choices_of("FORMAT"));
   return *format;
@@ -165,7 +164,7 @@ UseFormat use_from(const std::string& text) {
         fmt::format("--use got '{}'; it takes PATTERN=FORMAT, such as '*.down_proj=mxfp8'", text));
   const std::string name = text.substr(equals + 1);
   const std::optional<WeightFormat> format = parse_weight_format(name);
-  if (!format) unknown("--use", name, {"nvfp4", "mxfp4", "mxfp8", "fp8"});
+  if (!format) unknown("--use", name, {"nvfp4", "mxfp4", "mxfp8", "fp8", "fp8_tensor"});
   return {text.substr(0, equals), *format};
 }
 
@@ -236,6 +235,23 @@ Numerics numerics_from(const NumericWords& words, Format format, bool all) {
                       to_string(numerics.rounding)));
   }
   return numerics;
+}
+
+void choose_format(const NumericWords& words, QuantizeModelOptions& options) {
+  const std::optional<WeightFormat> weights = parse_weight_format(words.format);
+  if (weights != WeightFormat::fp8 && weights != WeightFormat::fp8_tensor) {
+    options.format = format_from(words.format);
+    options.numerics = numerics_from(words, options.format);
+    return;
+  }
+  for (const auto& [option, word] :
+       {std::pair{"--scale-rule", &words.scale_rule}, std::pair{"--rounding", &words.rounding},
+        std::pair{"--compat", &words.compat}, std::pair{"--seed", &words.seed}}) {
+    if (!word->empty())
+      wrong(fmt::format("{} has no effect on {}, which has one way to round; leave it out", option,
+                        words.format));
+  }
+  set_format(options, *weights);
 }
 
 std::int64_t bytes_from(const std::string& option, const std::string& text) {

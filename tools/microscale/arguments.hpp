@@ -29,6 +29,8 @@ struct NumericWords {
 std::vector<std::string> choices_of(std::string_view placeholder);
 
 Format format_from(const std::string& name);
+/// --format of quantize, and its numerics; when options.use, container and input_scales are set.
+void choose_format(const NumericWords& words, QuantizeModelOptions& options);
 /// The profile of --compat, with --scale-rule and --rounding over it. `all`: every rounding is
 /// shown; else a seed is refused where no rounding uses it.
 Numerics numerics_from(const NumericWords& words, Format format, bool all = false);

@@ -8,6 +8,7 @@
 #include "checkpoint/model_plan.hpp"
 #include "checkpoint/named_file.hpp"
 #include "checkpoint/output_folder.hpp"
+#include "checkpoint/weight_format.hpp"
 #include "command_progress.hpp"
 #include "commands.hpp"
 #include "launched_ranks.hpp"
@@ -27,7 +28,7 @@ Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
   Json document;
   document["input"] = command.options.input.string();
   document["output"] = command.options.output.string();
-  document["format"] = info(command.options.format).name;
+  document["format"] = to_string(main_format(command.options));
   document["container"] = to_string(command.options.container);
   document["activations"] = to_string(command.options.activations);
   document["computed_on"] = plan.computed_on;
@@ -119,7 +120,7 @@ void print_already_done(const Conversion& conversion, const QuantizeCommand& com
   const FinishedRun& finished = conversion.finished;
   std::string text = fmt::format(
       "Already done: '{}' holds the weights that this run would write in {}. {}\n",
-      command.options.output.string(), info(command.options.format).name,
+      command.options.output.string(), to_string(main_format(command.options)),
       finished.hashes_checked
           ? "Options are those that its manifest names, and so is the input as far as sizes, "
             "headers "

@@ -65,7 +65,7 @@ void add_quantize(CLI::App& app, Words& words) {
       "Folder to write, made if absent; or a .gguf or .safetensors file")
       ->required();
   add(command, "--format", words.numeric.format, "FORMAT",
-      "What to quantize to: nvfp4, mxfp4 or mxfp8")
+      "What to quantize to: nvfp4, mxfp4, mxfp8 or fp8; for ModelOpt fp8_tensor")
       ->required();
   add_patterns(
       command, "--use", words.use,

@@ -127,8 +127,6 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     QuantizeModelOptions& options = command.options;
     options.input = words.input;
     options.output = words.output;
-    options.format = format_from(words.numeric.format);
-    options.numerics = numerics_from(words.numeric, options.format);
     options.include = words.include;
     options.ignore = words.ignore;
     options.allow_incomplete = words.allow_incomplete;
@@ -144,6 +142,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     for (const std::string& text : words.lora) options.lora.push_back(lora_from(text));
     for (const std::string& text : words.use) options.use.push_back(use_from(text));
     options.input_scales = words.input_scales;
+    choose_format(words.numeric, options);
     options.importance = words.importance;
     options.gpus = gpus_from(words.device);
     options.threads = threads;

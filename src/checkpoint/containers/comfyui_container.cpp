@@ -24,7 +24,7 @@ Status ComfyUiContainer::check(const QuantizeModelOptions& options) const {
   const auto refuse = [](const std::string& message) {
     return Failure{ErrorCode::invalid_argument, "quantize: " + message};
   };
-  std::vector<WeightFormat> formats{*weight_format_of(options.format)};
+  std::vector<WeightFormat> formats{main_format(options)};
   for (const UseFormat& use : options.use) formats.push_back(use.format);
   const auto other = std::find_if_not(formats.begin(), formats.end(),
                                       [&](WeightFormat format) { return holds(format); });

@@ -26,6 +26,7 @@ struct Descriptions {
 /// Where the parts of a matrix begin, in bytes from the start of its output file.
 struct LayerPlaces {
   std::uint64_t codes = 0, scales = 0, global_scale = 0, input_scale = 0;
+  std::int64_t head_rows = 0;  // GGUF: rows of a head that go into rotary order; 0: all stay
 };
 
 /// A tile of a matrix [rows, cols] in one of the block formats, row by row as BlockTensor has it
@@ -95,8 +96,9 @@ class ContainerWriter {
     return stores_divisors() ? 1.0f / decode_multiplier : decode_multiplier;
   }
   /// What the tensor of an input's scale holds, for the largest magnitude.
-  float input_scale(double amax) const {
-    return static_cast<float>(stores_divisors() ? 2688.0 / amax : amax / 2688.0);
+  float input_scale(WeightFormat format, double amax) const {
+    const double range = format == WeightFormat::nvfp4 ? 2688.0 : 448.0;
+    return static_cast<float>(stores_divisors() ? range / amax : amax / range);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "checkpoint/containers/gguf_pack.hpp"
+#include "checkpoint/containers/gguf_relaid_weight.hpp"
 
 namespace microscale {
 
@@ -12,12 +13,7 @@ Status GgufContainer::check(const QuantizeModelOptions& options) const {
   const auto refuse = [](const std::string& message) {
     return Failure{ErrorCode::invalid_argument, "quantize: " + message};
   };
-  if (!options.lora.empty()) {
-    return refuse(
-        "adapters name the layers as Hugging Face does, and a GGUF file has other names; "
-        "write another container, or leave out --lora");
-  }
-  std::vector<WeightFormat> formats{*weight_format_of(options.format)};
+  std::vector<WeightFormat> formats{main_format(options)};
   for (const UseFormat& use : options.use) formats.push_back(use.format);
   const auto other = std::find_if(formats.begin(), formats.end(),
                                   [](WeightFormat format) { return !gguf_type_of(format); });
@@ -33,10 +29,15 @@ Status GgufContainer::check(const QuantizeModelOptions& options) const {
         "a GGUF file says nothing about the inputs of layers: llama.cpp decides what it computes "
         "with; leave out --activations and --input-scales");
   }
-  if (options.experts) {
-    return refuse("experts of a GGUF file stay as they lie; leave out --experts");
-  }
   return success();
+}
+
+bool GgufContainer::holds(WeightFormat format) const { return gguf_type_of(format).has_value(); }
+
+std::string GgufContainer::obstacle(WeightFormat format, std::int64_t, std::int64_t cols) const {
+  const auto type = gguf_type_of(format);
+  const std::int64_t block = type ? info(*type).block : 1;
+  return cols % block == 0 ? "" : fmt::format("K = {} is no multiple of {}", cols, block);
 }
 
 LayerTensors GgufContainer::layer(const LayerScheme& scheme, std::string_view module,
@@ -59,8 +60,18 @@ void GgufContainer::write_tile(const CodedTile& tile, const LayerPlaces& places,
   if (scratch.size() < bytes) scratch.resize(bytes);
   const auto blocks = std::span(scratch).first(bytes);
   pack_gguf_blocks(type, tile.codes, tile.scales, blocks);
-  output.write(places.codes + gguf_block_bytes(type, tile.tile.row * tile.cols + tile.tile.col),
-               blocks);
+  const auto place = [&](std::int64_t row) {
+    return places.codes + gguf_block_bytes(type, row * tile.cols + tile.tile.col);
+  };
+  if (places.head_rows == 0) {
+    output.write(place(tile.tile.row), blocks);
+    return;
+  }
+  const std::size_t row_bytes = bytes / static_cast<std::uint64_t>(tile.tile.rows);
+  for (std::int64_t row = 0; row < tile.tile.rows; ++row) {
+    output.write(place(rotary_row(tile.tile.row + row, places.head_rows)),
+                 blocks.subspan(static_cast<std::size_t>(row) * row_bytes, row_bytes));
+  }
 }
 
 Result<Descriptions> GgufContainer::describe(std::string_view config_text,

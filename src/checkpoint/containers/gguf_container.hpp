@@ -9,6 +9,8 @@ namespace microscale {
 class GgufContainer final : public ContainerWriter {
  public:
   Status check(const QuantizeModelOptions& options) const override;
+  bool holds(WeightFormat format) const override;
+  std::string obstacle(WeightFormat format, std::int64_t rows, std::int64_t cols) const override;
   /// `codes` has the scales of blocks too, as bytes [rows, bytes of a row].
   LayerTensors layer(const LayerScheme& scheme, std::string_view module, std::int64_t rows,
                      std::int64_t cols) const override;

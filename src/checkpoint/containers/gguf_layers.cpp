@@ -67,8 +67,16 @@ GgufLayer inside_layers(std::string_view part) {
 }  // namespace
 
 bool applies_gguf_scales(std::string_view architecture) {
-  constexpr std::string_view known[] = {"llama", "qwen3", "qwen3moe"};
+  constexpr std::string_view known[] = {"llama", "qwen2", "qwen3", "qwen3moe", "gemma3"};
   return std::find(std::begin(known), std::end(known), architecture) != std::end(known);
+}
+
+bool leaves_out_gguf_scale(std::string_view architecture, std::string_view tensor_name) {
+  if (architecture != "qwen2" && architecture != "gemma3") return false;
+  constexpr std::string_view feed_forward[] = {".ffn_gate.weight", ".ffn_up.weight",
+                                               ".ffn_down.weight"};
+  return std::any_of(std::begin(feed_forward), std::end(feed_forward),
+                     [&](std::string_view ending) { return tensor_name.ends_with(ending); });
 }
 
 GgufLayer gguf_layer_of(std::string_view tensor_name) {

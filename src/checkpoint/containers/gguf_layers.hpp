@@ -19,8 +19,13 @@ struct GgufLayer {
 /// Of "blk.3.ffn_down.weight" and any other name.
 GgufLayer gguf_layer_of(std::string_view tensor_name);
 
-/// Whether llama.cpp's graph of this architecture multiplies by such scales everywhere. It loads
-/// them for all, and a graph that forgets them computes nonsense.
+/// Whether llama.cpp's graph of this architecture is known to multiply by such scales everywhere,
+/// but for what leaves_out_gguf_scale names. It loads them for all, and a graph that forgets them
+/// computes nonsense.
 bool applies_gguf_scales(std::string_view architecture);
+
+/// Whether its graph is known to leave out the scale of this layer, so that a weight of NVFP4
+/// cannot have one: the feed-forward layers of qwen2 and gemma3.
+bool leaves_out_gguf_scale(std::string_view architecture, std::string_view tensor_name);
 
 }  // namespace microscale

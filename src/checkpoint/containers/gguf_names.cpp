@@ -1,7 +1,7 @@
 #include "checkpoint/containers/gguf_names.hpp"
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 
 namespace microscale {
 namespace {
@@ -62,6 +62,49 @@ std::optional<std::string_view> find_inner(std::string_view architecture, std::s
   return find(inner, name);
 }
 
+// The other side of the table.
+template <std::size_t count>
+std::optional<std::string_view> find_back(const Rename (&table)[count], std::string_view name) {
+  for (const Rename& entry : table) {
+    if (entry.hugging_face == name) return entry.gguf;
+  }
+  return std::nullopt;
+}
+
+// "mlp.experts.{}.up_proj" of "mlp.experts.17.up_proj", and 17.
+std::optional<std::int64_t> take_expert(std::string& within) {
+  constexpr std::string_view experts = "mlp.experts.";
+  if (!within.starts_with(experts)) return std::nullopt;
+  const char* const begin = within.data() + experts.size();
+  const char* const end = within.data() + within.size();
+  std::int64_t number = 0;
+  const auto [after, error] = std::from_chars(begin, end, number);
+  if (error != std::errc() || after == begin || after == end || *after != '.') return std::nullopt;
+  within = std::string(experts) + "{}" + std::string(after, end);
+  return number;
+}
+
+// "model.layers.0..." whatever encloses it.
+std::string plain_name(std::string_view name) {
+  for (const std::string_view around : {"model.language_model.", "language_model.model."}) {
+    if (name.starts_with(around)) return "model." + std::string(name.substr(around.size()));
+  }
+  constexpr std::string_view head = "language_model.lm_head.";
+  if (name.starts_with(head)) return "lm_head." + std::string(name.substr(head.size()));
+  for (const std::string_view bare : {"layers.", "embed_tokens.", "norm."}) {
+    if (name.starts_with(bare)) return "model." + std::string(name);
+  }
+  return std::string(name);
+}
+
+// What llama.cpp did to the values of `part` ("attn_q"), and whether it is of all experts.
+void note_changes(std::string_view architecture, std::string_view part, GgufName& name) {
+  name.experts = part.ends_with("_exps");
+  name.query = architecture == "llama" && part == "attn_q";
+  name.key = architecture == "llama" && part == "attn_k";
+  name.plus_one = architecture == "gemma3" && part.ends_with("_norm");
+}
+
 bool all_digits(std::string_view text) {
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -97,11 +140,39 @@ std::optional<GgufName> hugging_face_name(std::string_view architecture,
     result.name = *renamed;
   }
   result.name += ending;
-  result.experts = part.ends_with("_exps");
-  result.query = architecture == "llama" && part == "attn_q";
-  result.key = architecture == "llama" && part == "attn_k";
-  result.plus_one = architecture == "gemma3" && part.ends_with("_norm");
+  note_changes(architecture, part, result);
   return result;
+}
+
+std::optional<GgufPlace> gguf_place_of(std::string_view architecture, std::string_view name) {
+  const std::string plain = plain_name(name);
+  const std::size_t dot = plain.rfind('.');
+  if (dot == std::string::npos) return std::nullopt;
+  const std::string ending = plain.substr(dot);
+  if (ending != ".weight" && ending != ".bias") return std::nullopt;
+  const std::string_view stem = std::string_view(plain).substr(0, dot);
+  constexpr std::string_view layers = "model.layers.";
+  GgufPlace place;
+  std::optional<std::string_view> part;
+  if (stem.starts_with(layers)) {
+    const std::size_t end = stem.find('.', layers.size());
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::string_view number = stem.substr(layers.size(), end - layers.size());
+    if (!all_digits(number)) return std::nullopt;
+    std::string within(stem.substr(end + 1));
+    place.expert = take_expert(within);
+    if (architecture == "gemma3") part = find_back(gemma_norms, within);
+    if (!part) part = find_back(inner, within);
+    if (!part || find_inner(architecture, *part) != std::string_view(within)) return std::nullopt;
+    place.name.name = "blk." + std::string(number) + "." + std::string(*part) + ending;
+  } else {
+    part = find_back(outer, stem);
+    if (!part) return std::nullopt;
+    place.name.name = std::string(*part) + ending;
+  }
+  note_changes(architecture, *part, place.name);
+  if (place.name.experts != place.expert.has_value()) return std::nullopt;
+  return place;
 }
 
 }  // namespace microscale

@@ -25,15 +25,16 @@ struct Named {
   GgufSplit split;
 };
 
+// The first of several that cut alike is the one that is written.
 constexpr Named splits[] = {
     {"gpt-2", {}},
     {"gpt2", {}},
     {"default", {}},
     {"smollm", {.expression = "", .single_digits = true}},
     {"starcoder", {.expression = "", .single_digits = true}},
+    {"llama-bpe", {.expression = contractions_letters_digits3, .whole_tokens = true}},
     {"llama3", {.expression = contractions_letters_digits3, .whole_tokens = true}},
     {"llama-v3", {.expression = contractions_letters_digits3, .whole_tokens = true}},
-    {"llama-bpe", {.expression = contractions_letters_digits3, .whole_tokens = true}},
     {"falcon3", {.expression = contractions_letters_digits3}},
     {"pixtral", {.expression = contractions_letters_digits3}},
     {"smaug-bpe", {.expression = contractions_letters_digits3, .whole_tokens = true}},
@@ -50,6 +51,19 @@ constexpr Named splits[] = {
 std::optional<GgufSplit> find_gguf_split(std::string_view pre) {
   for (const Named& named : splits) {
     if (named.pre == pre) return named.split;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string_view> gguf_pre_of(const GgufSplit& split) {
+  for (const Named& named : splits) {
+    if (named.split == split) return named.pre;
+  }
+  for (const Named& named : splits) {
+    const GgufSplit& known = named.split;
+    if (known.expression == split.expression && known.single_digits == split.single_digits) {
+      return named.pre;
+    }
   }
   return std::nullopt;
 }

@@ -37,6 +37,32 @@ std::string encoded(const GgufValue& value) {
   return bytes;
 }
 
+std::string typed(GgufValueType type) {
+  std::string bytes;
+  append(bytes, static_cast<std::uint32_t>(type));
+  return bytes;
+}
+
+template <class T>
+std::string scalar(GgufValueType type, T value) {
+  std::string bytes = typed(type);
+  append(bytes, value);
+  return bytes;
+}
+
+std::string array(GgufValueType element, std::size_t count) {
+  std::string bytes = typed(GgufValueType::array) + typed(element);
+  append(bytes, static_cast<std::uint64_t>(count));
+  return bytes;
+}
+
+template <class T>
+std::string numbers(GgufValueType element, const std::vector<T>& values) {
+  std::string bytes = array(element, values.size());
+  for (const T value : values) append(bytes, value);
+  return bytes;
+}
+
 std::uint64_t padded(std::uint64_t bytes, std::uint64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
@@ -56,10 +82,35 @@ void GgufMetadata::put(std::string_view key, std::string bytes) {
 void GgufMetadata::set(std::string_view key, const GgufValue& value) { put(key, encoded(value)); }
 
 void GgufMetadata::set_u32(std::string_view key, std::uint32_t value) {
-  std::string bytes;
-  append(bytes, static_cast<std::uint32_t>(GgufValueType::u32));
-  append(bytes, value);
+  put(key, scalar(GgufValueType::u32, value));
+}
+
+void GgufMetadata::set_f32(std::string_view key, float value) {
+  put(key, scalar(GgufValueType::f32, value));
+}
+
+void GgufMetadata::set_bool(std::string_view key, bool value) {
+  put(key, scalar(GgufValueType::boolean, static_cast<std::uint8_t>(value)));
+}
+
+void GgufMetadata::set_text(std::string_view key, std::string_view value) {
+  std::string bytes = typed(GgufValueType::string);
+  append_text(bytes, value);
   put(key, std::move(bytes));
+}
+
+void GgufMetadata::set_texts(std::string_view key, const std::vector<std::string>& values) {
+  std::string bytes = array(GgufValueType::string, values.size());
+  for (const std::string& value : values) append_text(bytes, value);
+  put(key, std::move(bytes));
+}
+
+void GgufMetadata::set_i32s(std::string_view key, const std::vector<std::int32_t>& values) {
+  put(key, numbers(GgufValueType::i32, values));
+}
+
+void GgufMetadata::set_f32s(std::string_view key, const std::vector<float>& values) {
+  put(key, numbers(GgufValueType::f32, values));
 }
 
 void GgufMetadata::erase(std::string_view key) {

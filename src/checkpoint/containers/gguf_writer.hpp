@@ -1,5 +1,5 @@
 // Lays out a GGUF file: the bytes of its header and where each tensor goes, before any tensor
-// exists. Version 3; metadata as it was in the file that it comes from, but for what is set.
+// exists. Version 3; metadata is what is set, or as it was in the file that it comes from.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,12 @@ class GgufMetadata {
   /// replaced.
   void set(std::string_view key, const GgufValue& value);
   void set_u32(std::string_view key, std::uint32_t value);
+  void set_f32(std::string_view key, float value);
+  void set_bool(std::string_view key, bool value);
+  void set_text(std::string_view key, std::string_view value);
+  void set_texts(std::string_view key, const std::vector<std::string>& values);
+  void set_i32s(std::string_view key, const std::vector<std::int32_t>& values);
+  void set_f32s(std::string_view key, const std::vector<float>& values);
   void erase(std::string_view key);
 
   const std::vector<std::pair<std::string, std::string>>& entries() const { return entries_; }

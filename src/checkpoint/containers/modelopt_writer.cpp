@@ -23,6 +23,8 @@ std::string_view algorithm_of(const LayerScheme& scheme) {
       return "MXFP8";
     case WeightFormat::fp8:
       return "FP8_PER_CHANNEL_PER_TOKEN";
+    case WeightFormat::fp8_tensor:
+      return "FP8";
     case WeightFormat::mxfp4:
       break;
   }
@@ -39,7 +41,7 @@ Json arguments_of(WeightFormat format) {
   if (blocks_of(format)) {
     json["group_size"] = group_size_of(format);
   } else {
-    json["strategy"] = "channel";
+    json["strategy"] = format == WeightFormat::fp8 ? "channel" : "tensor";
   }
   return json;
 }
@@ -95,15 +97,15 @@ std::vector<std::string> modelopt_excludes(const std::vector<std::string>& ignor
 }
 
 Status ModelOptWriter::check(const QuantizeModelOptions& options) const {
-  const auto own = weight_format_of(options.format);
-  const bool mxfp4 = own == WeightFormat::mxfp4 ||
+  const bool mxfp4 = main_format(options) == WeightFormat::mxfp4 ||
                      std::any_of(options.use.begin(), options.use.end(), [](const UseFormat& use) {
                        return use.format == WeightFormat::mxfp4;
                      });
   if (!mxfp4) return success();
-  return Failure{ErrorCode::unsupported,
-                 "quantize: ModelOpt's container has no MXFP4 that loaders take; write mxfp4 as "
-                 "compressed-tensors (without --container), or choose nvfp4, mxfp8 or fp8"};
+  return Failure{
+      ErrorCode::unsupported,
+      "quantize: ModelOpt's container has no MXFP4 that loaders take; write mxfp4 as "
+      "compressed-tensors (without --container), or choose nvfp4, mxfp8, fp8 or fp8_tensor"};
 }
 
 LayerTensors ModelOptWriter::layer(const LayerScheme& scheme, std::string_view module,
@@ -113,12 +115,16 @@ LayerTensors ModelOptWriter::layer(const LayerScheme& scheme, std::string_view m
   layer.codes = {fmt::format("{}.weight", module),
                  packed ? StoredType::u8 : StoredType::f8_e4m3,
                  {rows, packed ? cols / 2 : cols}};
-  layer.scales.name = fmt::format("{}.weight_scale", module);
+  if (scheme.format == WeightFormat::fp8_tensor) {
+    layer.global_scale = {fmt::format("{}.weight_scale", module), StoredType::f32, {}};
+  } else {
+    layer.scales.name = fmt::format("{}.weight_scale", module);
+  }
   if (const auto blocks = blocks_of(scheme.format)) {
     const FormatInfo& facts = info(*blocks);
     layer.scales.type = facts.e8m0_scale ? StoredType::u8 : StoredType::f8_e4m3;
     layer.scales.shape = {rows, cols / facts.block};
-  } else {
+  } else if (scheme.format == WeightFormat::fp8) {
     layer.scales.type = StoredType::f32;
     layer.scales.shape = {rows};
   }

@@ -24,8 +24,8 @@ TEST(ContainerWriter, global_scales_divide_or_multiply) {
     EXPECT_EQ(multipliers.global_scale(multiplier), multiplier);
     EXPECT_EQ(1.0f / divisors.global_scale(multiplier), multiplier);
   }
-  EXPECT_EQ(divisors.input_scale(3.0), 896.0f);
-  EXPECT_EQ(multipliers.input_scale(2688.0 * 4), 4.0f);
+  EXPECT_EQ(divisors.input_scale(WeightFormat::nvfp4, 3.0), 896.0f);
+  EXPECT_EQ(multipliers.input_scale(WeightFormat::nvfp4, 2688.0 * 4), 4.0f);
 }
 
 TEST(ContainerWriter, tiles_lie_row_by_row_unless_a_container_says_otherwise) {

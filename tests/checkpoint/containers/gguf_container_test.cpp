@@ -34,12 +34,15 @@ TEST(GgufContainer, refuses_what_a_gguf_file_does_not_hold) {
   options = options_for("a.gguf");
   options.input_scales = "amax.json";
   EXPECT_TRUE(fails_with(container.check(options), "--input-scales"));
-  options = options_for("a.gguf");
-  options.lora = {{"adapter", 1}};
-  EXPECT_TRUE(fails_with(container.check(options), "--lora"));
-  options = options_for("a.gguf");
-  options.experts = ExpertOrder::halves;
-  EXPECT_TRUE(fails_with(container.check(options), "--experts"));
+}
+
+TEST(GgufContainer, holds_whole_blocks_of_two_formats) {
+  const GgufContainer container;
+  EXPECT_TRUE(container.holds(WeightFormat::nvfp4) && container.holds(WeightFormat::mxfp4));
+  EXPECT_FALSE(container.holds(WeightFormat::fp8) || container.holds(WeightFormat::mxfp8));
+  EXPECT_EQ(container.obstacle(WeightFormat::nvfp4, 3, 128), "");
+  EXPECT_EQ(container.obstacle(WeightFormat::nvfp4, 3, 96), "K = 96 is no multiple of 64");
+  EXPECT_EQ(container.obstacle(WeightFormat::mxfp4, 3, 96), "");
 }
 
 TEST(GgufContainer, names_a_layer) {
@@ -70,6 +73,24 @@ TEST(GgufContainer, a_tile_is_one_run_of_blocks) {
   std::vector<std::uint8_t> wanted(144);
   pack_gguf_blocks(GgufType::nvfp4, codes, scales, wanted);
   EXPECT_EQ(written, wanted);
+}
+
+TEST(GgufContainer, rows_of_heads_go_into_rotary_order) {
+  std::vector<std::uint8_t> codes(4 * 32), scales(4 * 8, 0x38), scratch, file(4 * 36);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i / 32);
+  GgufContainer().write_tile({Format::nvfp4,
+                              8,
+                              64,
+                              {.row = 4, .rows = 4, .col = 0, .cols = 64},
+                              codes,
+                              std::span(scales).first(16)},
+                             {.codes = 0, .head_rows = 4}, scratch,
+                             {[&](std::uint64_t place, std::span<const std::uint8_t> bytes) {
+                               std::copy(bytes.begin(), bytes.end(),
+                                         file.begin() + static_cast<long>(place) - 4 * 36);
+                             }});
+  for (const auto& [place, row] : {std::pair{0, 0}, {1, 2}, {2, 1}, {3, 3}})
+    EXPECT_EQ(file[static_cast<std::size_t>(place * 36 + 4)] & 15, row) << place;
 }
 
 }  // namespace

@@ -50,8 +50,17 @@ TEST(GgufLayers, names_that_only_look_like_layers) {
 TEST(GgufLayers, architectures_whose_graphs_were_read) {
   EXPECT_TRUE(applies_gguf_scales("llama"));
   EXPECT_TRUE(applies_gguf_scales("qwen3moe"));
-  EXPECT_FALSE(applies_gguf_scales("qwen2"));
+  EXPECT_FALSE(applies_gguf_scales("phi3"));
   EXPECT_FALSE(applies_gguf_scales(""));
+}
+
+TEST(GgufLayers, feed_forward_layers_whose_scale_is_left_out) {
+  for (const char* architecture : {"qwen2", "gemma3"}) {
+    EXPECT_TRUE(leaves_out_gguf_scale(architecture, "blk.0.ffn_up.weight"));
+    EXPECT_TRUE(leaves_out_gguf_scale(architecture, "blk.9.ffn_down.weight"));
+    EXPECT_FALSE(leaves_out_gguf_scale(architecture, "blk.0.attn_q.weight"));
+  }
+  EXPECT_FALSE(leaves_out_gguf_scale("llama", "blk.0.ffn_up.weight"));
 }
 
 }  // namespace

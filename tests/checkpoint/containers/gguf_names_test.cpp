@@ -74,5 +74,49 @@ TEST(GgufNames, other_names_have_none) {
   }
 }
 
+TEST(GgufNames, the_way_back_is_the_inverse) {
+  for (const char* architecture : {"llama", "qwen2", "qwen3", "qwen3moe", "gemma3"}) {
+    for (const std::string part : {"attn_q", "attn_k", "attn_v", "attn_output", "attn_norm",
+                                   "ffn_norm", "attn_q_norm", "ffn_gate", "ffn_up", "ffn_down",
+                                   "ffn_gate_inp", "post_attention_norm", "post_ffw_norm"}) {
+      const std::string name = "blk.12." + part + ".weight";
+      const auto there = hugging_face_name(architecture, name);
+      if (!there) continue;
+      const auto back = gguf_place_of(architecture, there->name);
+      ASSERT_TRUE(back) << there->name;
+      EXPECT_EQ(back->name.name, name);
+      EXPECT_EQ(back->name.query, there->query);
+      EXPECT_EQ(back->name.key, there->key);
+      EXPECT_EQ(back->name.plus_one, there->plus_one);
+      EXPECT_FALSE(back->expert);
+    }
+    EXPECT_EQ(gguf_place_of(architecture, "lm_head.weight")->name.name, "output.weight");
+  }
+}
+
+TEST(GgufNames, experts_go_to_their_place_in_one_tensor) {
+  const auto place = gguf_place_of("qwen3moe", "model.layers.7.mlp.experts.17.up_proj.weight");
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->name.name, "blk.7.ffn_up_exps.weight");
+  EXPECT_TRUE(place->name.experts);
+  EXPECT_EQ(place->expert, 17);
+  for (const char* name :
+       {"model.layers.7.mlp.experts.up_proj.weight", "model.layers.7.mlp.experts.x.up_proj.weight",
+        "model.layers.7.mlp.experts.1.gate.weight"})
+    EXPECT_FALSE(gguf_place_of("qwen3moe", name)) << name;
+  EXPECT_FALSE(gguf_place_of("llama", "model.layers.7.mlp.experts.17.up_proj.weight"));
+}
+
+TEST(GgufNames, what_encloses_a_language_model_does_not_matter) {
+  for (const char* name :
+       {"model.language_model.layers.0.mlp.up_proj.weight",
+        "language_model.model.layers.0.mlp.up_proj.weight", "layers.0.mlp.up_proj.weight"})
+    EXPECT_EQ(gguf_place_of("gemma3", name)->name.name, "blk.0.ffn_up.weight") << name;
+  EXPECT_EQ(gguf_place_of("gemma3", "language_model.lm_head.weight")->name.name, "output.weight");
+  for (const char* name : {"vision_tower.layers.0.mlp.up_proj.weight", "model.layers.0", "",
+                           "model.layers.x.mlp.up_proj.weight", "model.layers.0.mlp.up_proj.scale"})
+    EXPECT_FALSE(gguf_place_of("gemma3", name)) << name;
+}
+
 }  // namespace
 }  // namespace microscale

@@ -17,5 +17,15 @@ TEST(GgufSplits, each_family_has_its_own) {
   EXPECT_FALSE(find_gguf_split("poro-chat"));
 }
 
+TEST(GgufSplits, a_tokenizer_gets_the_name_of_one_that_cuts_as_it_does) {
+  for (const char* pre : {"gpt-2", "smollm", "llama-bpe", "qwen2", "tekken", "gpt-4o"})
+    EXPECT_EQ(gguf_pre_of(*find_gguf_split(pre)), pre);
+  GgufSplit split = *find_gguf_split("qwen2");
+  split.whole_tokens = true;
+  EXPECT_EQ(gguf_pre_of(split), "qwen2");
+  split.expression = "[a-z]+";
+  EXPECT_FALSE(gguf_pre_of(split));
+}
+
 }  // namespace
 }  // namespace microscale

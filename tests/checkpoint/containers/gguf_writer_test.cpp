@@ -101,5 +101,25 @@ TEST(GgufWriter, refuses_what_its_reader_would_refuse) {
       fails_with(plan_gguf_file(none, 32, {{"a", GgufType::f32, {1, 1, 1, 1, 1}}}), "dimensions"));
 }
 
+TEST(GgufWriter, values_of_its_own_are_those_a_file_has) {
+  GgufMetadata metadata;
+  metadata.set_u32("u32", 7);
+  metadata.set_f32("f32", 1.5f);
+  metadata.set_bool("yes", true);
+  metadata.set_text("text", "a");
+  metadata.set_texts("texts", {"ab", ""});
+  metadata.set_i32s("i32s", {-1, 2});
+  metadata.set_f32s("f32s", {0.5f});
+  GgufBuilder builder;
+  builder.value("u32", gguf_u32(7))
+      .value("f32", gguf_number(GgufValueType::f32, 1.5f))
+      .value("yes", gguf_number<std::uint8_t>(GgufValueType::boolean, 1))
+      .value("text", gguf_text("a"))
+      .value("texts", gguf_texts({"ab", ""}))
+      .value("i32s", gguf_array(GgufValueType::i32, 2, little_endian(-1) + little_endian(2)))
+      .value("f32s", gguf_array(GgufValueType::f32, 1, float_bytes({0.5f})));
+  EXPECT_EQ(metadata.entries(), metadata_of(parsed(builder.file())).entries());
+}
+
 }  // namespace
 }  // namespace microscale

@@ -8,6 +8,7 @@
 #include "checkpoint/modelopt_config.hpp"
 #include "checkpoint/sample_model.hpp"
 #include "checkpoint/verify_model.hpp"
+#include "formats/elements.hpp"
 
 namespace microscale {
 namespace {
@@ -37,6 +38,13 @@ TEST(ModelOptWriter, layers_have_the_names_types_and_shapes_of_its_export) {
   const LayerTensors fp8 = writer.layer(WeightFormat::fp8, "a.b", 6, 64);
   EXPECT_EQ(fp8.scales.type, StoredType::f32);
   EXPECT_EQ(fp8.scales.shape, (std::vector<std::int64_t>{6}));
+  const LayerTensors tensor =
+      writer.layer({WeightFormat::fp8_tensor, Inputs::scaled}, "a.b", 6, 63);
+  EXPECT_EQ(tensor.codes.shape, (std::vector<std::int64_t>{6, 63}));
+  EXPECT_EQ(tensor.scales.name, "");
+  EXPECT_EQ(tensor.global_scale.name, "a.b.weight_scale");
+  EXPECT_TRUE(tensor.global_scale.shape.empty());
+  EXPECT_EQ(tensor.input_scale.name, "a.b.input_scale");
 }
 
 TEST(ModelOptWriter, excludes_occur_in_no_layer_that_is_quantized) {
@@ -58,6 +66,7 @@ struct Written {
   TemporaryFolder folder;
   TestTensors tensors;
   Json config, file;
+  std::vector<std::string> notices;
   explicit Written(QuantizeModelOptions options) {
     testing::sample_model().write(folder / "in");
     options.input = folder / "in";
@@ -73,7 +82,7 @@ struct Written {
       numbers[mlp + "gate_up_proj"] = 2688.0;
       testing::write_file(options.input_scales, numbers.dump());
     }
-    convert_model(options);
+    notices = convert_model(options).plan.notices;
     tensors = testing::read_tensors(options.output);
     config = Json::parse(testing::read_file(options.output / "config.json"))["quantization_config"];
     file = Json::parse(testing::read_file(options.output / modelopt_file))["quantization"];
@@ -123,6 +132,41 @@ TEST(ModelOptWriter, holds_several_formats_layer_by_layer) {
       "group_size": 32})"));
   EXPECT_EQ(layers[attention + "q_proj"]["quant_algo"], "W4A16_NVFP4");
   EXPECT_EQ(mixed.tensors.at(mlp + "down_proj.weight_scale").type, StoredType::f32);
+}
+
+TEST(ModelOptWriter, fp8_has_one_scale_for_layers_that_engines_fuse) {
+  QuantizeModelOptions options;
+  set_format(options, WeightFormat::fp8_tensor);
+  const Written plain(options);
+  EXPECT_EQ(plain.config["quant_algo"], "FP8");
+  const auto said = [](const Written& written) {
+    return std::count_if(written.notices.begin(), written.notices.end(), [](const auto& notice) {
+      return notice.find("without a scale of their inputs") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(said(plain), 1);
+  EXPECT_EQ(plain.file["quant_algo"], "FP8");
+  EXPECT_EQ(plain.tensors.at(attention + "q_proj.weight").type, StoredType::f8_e4m3);
+  EXPECT_TRUE(plain.tensors.at(attention + "q_proj.weight_scale").shape.empty());
+  EXPECT_EQ(plain.number(attention + "q_proj.weight_scale"),
+            plain.number(attention + "v_proj.weight_scale"));
+  EXPECT_NE(plain.number(attention + "q_proj.weight_scale"),
+            plain.number(attention + "o_proj.weight_scale"));
+  EXPECT_FALSE(plain.tensors.contains(attention + "q_proj.input_scale"));
+  options.input_scales = "given";
+  options.ignore = {"*.down_proj"};
+  const Written scaled(options);
+  EXPECT_EQ(scaled.number(attention + "q_proj.input_scale"), 12.0f);  // 5376 / 448
+  EXPECT_EQ(said(scaled), 0);
+  // Every code is the value under the scale of its group, which is the largest of v.
+  const auto& codes = scaled.tensors.at(attention + "v_proj.weight").bytes;
+  const float scale = scaled.number(attention + "v_proj.weight_scale");
+  const auto values =
+      testing::values_of(testing::sample_model().shards[1].at(attention + "v_proj.weight"));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(static_cast<std::uint8_t>(codes[i]),
+              E4M3::encode(values[i] / scale, Rounding::nearest_even));
+  }
 }
 
 }  // namespace
