@@ -10,9 +10,9 @@ namespace microscale {
 namespace {
 
 // In this order: one that has a mark of its own comes before one that goes by types.
-constexpr std::array containers{find_gguf_weights,    find_comfyui_weights,
-                                find_gpt_oss_weights, find_deepseek_v4_weights,
-                                find_fp8_weights,     find_fp8_casts};
+constexpr std::array containers{
+    find_gguf_weights,        find_comfyui_weights, find_gpt_oss_weights, find_fp_quant_weights,
+    find_deepseek_v4_weights, find_fp8_weights,     find_fp8_casts};
 
 }  // namespace
 

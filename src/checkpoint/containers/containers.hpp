@@ -60,6 +60,7 @@ void find_gpt_oss_weights(ContainerScan& scan);
 void find_deepseek_v4_weights(ContainerScan& scan);
 void find_fp8_weights(ContainerScan& scan);
 void find_fp8_casts(ContainerScan& scan);
+void find_fp_quant_weights(ContainerScan& scan);
 
 /// "F8_E4M3 [128, 64]".
 std::string described(const TensorEntry& entry);
