@@ -137,6 +137,7 @@ class Append {
     view.heads = case_.kv_heads;
     view.token_stride = h.heads * h.d;
     view.batch_stride = h.tokens * view.token_stride;
+    if (h.tokens == 1) view.token_stride = view.heads * view.d;  // of no meaning, as frameworks do
     view.data = h.bytes.data() + case_.kv_heads * h.d * size_of(h.dtype);
     return view;
   }
@@ -291,6 +292,21 @@ TEST_F(AppendKvKernels, take_packed_sequences_of_any_length) {
                         .first = 2,
                         .recent = 3,
                         .offsets = true}));
+}
+
+// A step of decoding: a token or two of each sequence, from the middle of a product's result.
+TEST_F(AppendKvKernels, take_few_tokens) {
+  for (const std::int64_t d : {32, 64, 128, 256})
+    for (const auto& added : std::vector<std::vector<std::int32_t>>{{1}, {1, 1, 1}, {2, 2}, {5}})
+      for (const ScaleRule rule : {ScaleRule::search, ScaleRule::four_over_six})
+        EXPECT_TRUE(same({.d = d,
+                          .kv_heads = 3,
+                          .before = {0, 15, 16},
+                          .added = added,
+                          .numerics = {.scale_rule = rule},
+                          .strided = true,
+                          .specials = d == 128}))
+            << d << " " << added.size() << " x " << added[0] << " " << to_string(rule);
 }
 
 TEST_F(AppendKvKernels, take_many_runs_a_warp) {

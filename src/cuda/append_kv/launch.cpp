@@ -75,6 +75,11 @@ SideLaunch side_of(const AppendKvOptions& o, bool keys) {
   set_numerics(side.rules, format, o.numerics);
   if (fp8 || cache.format == KvFormat::nvfp4)
     side.rules.global_scale = (keys ? cache.k_global_scale : cache.v_global_scale).device_pointer();
+  // One token a sequence: from a token to the next is from a sequence to the next. Strides of axes
+  // of one say nothing.
+  const std::int64_t to_next = view.tokens > 1  ? view.token_stride
+                               : view.batch > 1 ? view.batch_stride
+                                                : 0;
   side.input = view.data;
   side.batch = view.batch_stride;
   side.token = view.token_stride;
@@ -88,8 +93,8 @@ SideLaunch side_of(const AppendKvOptions& o, bool keys) {
 
   static constexpr const char* modes[] = {"plain", "search", "general"};
   const KernelMode mode = fp8 ? KernelMode::plain : row_kernel_mode(format, o.numerics);
-  const std::int64_t token_bytes = view.token_stride * size_of(view.dtype);
-  const bool evenly = (view.batch == 1 || view.batch_stride == view.tokens * view.token_stride) &&
+  const std::int64_t token_bytes = to_next * size_of(view.dtype);
+  const bool evenly = (view.batch == 1 || view.batch_stride == view.tokens * to_next) &&
                       token_bytes < std::int64_t{1} << 32;
   side.token_bytes = static_cast<std::uint32_t>(token_bytes);
   const bool registers = mode != KernelMode::general && view.dtype != DType::f32 && evenly &&

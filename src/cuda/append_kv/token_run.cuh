@@ -157,7 +157,9 @@ class TokenRun {
       Format::plan(side_.rules, shared, own, scale);
 #pragma unroll
       for (int j = 0; j < 4; ++j) told[j] = Exchange::told(own, j);
-      if constexpr (Format::searches)
+      if constexpr (Format::searches && Format::block == 16)
+        Format::template search<Input>(side_.rules, shared, w, told, scale, first_alone());
+      else if constexpr (Format::searches)
         Format::template search<Input>(side_.rules, shared, w, told, scale);
       store_scales<Exchange>(scale);
       typename Format::Codes codes[4];
@@ -203,6 +205,12 @@ class TokenRun {
   /// Of a lane's chunk j: rows behind the first, in steps of what 32 lanes have; which half.
   __device__ static int steps(int j) { return Halves ? j >> 1 : j; }
   __device__ static int halves(int j) { return Halves ? j & 1 : 0; }
+
+  /// Whether of a lane's chunks only the first holds a token: few tokens, and a search of scales is
+  /// what they wait for.
+  __device__ bool first_alone() const {
+    return Lanes == Lanes::whole && first_ + run_ + (32 >> lanes_shift()) >= args_.all_tokens;
+  }
 
   /// Whether all rows of the run go one behind the other.
   __device__ bool in_line() const {

@@ -102,14 +102,20 @@ struct Nvfp4Format {
   }
 
   /// What the rule finds best. Of the two lanes with a block of four rows, one takes the first two
-  /// rows, one the others, all 16 elements each. All lanes of a warp call it.
+  /// rows, one the others, all 16 elements each. All lanes of a warp call it. `first_alone`: of the
+  /// four rows only the first counts.
   template <class Input>
   __device__ static void search(const QuantizeArgs& args, const Shared& shared,
                                 const std::uint32_t (&w)[4][Input::words], std::uint32_t (&told)[4],
-                                std::uint32_t (&scale)[4]) {
+                                std::uint32_t (&scale)[4], bool first_alone = false) {
     const bool odd = threadIdx.x & 1;
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
+      if (j == 1 && first_alone) {  // what is no token has some scale
+        scale[1] = scale[0];
+        scale[3] = scale[2];
+        break;
+      }
       std::uint32_t own[Input::words], other[Input::words];
 #pragma unroll
       for (int i = 0; i < Input::words; ++i) {

@@ -64,6 +64,17 @@ __device__ inline void cp_async_bulk_shared_cluster_global_mbarrier(std::uint32_
       : "memory");
 }
 
+/// The same under a policy of the second-level cache.
+__device__ inline void cp_async_bulk_shared_cluster_global_mbarrier_l2_cache_hint(
+    std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t mbarrier,
+    std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1], %2, [%3], %4;" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(mbarrier), "l"(policy)
+      : "memory");
+}
+
 /// The same to the blocks of the cluster that `blocks` names, bit i block i: each at the same
 /// places of its shared memory. sm_90a and later families.
 __device__ inline void cp_async_bulk_shared_cluster_global_mbarrier_multicast(
@@ -77,9 +88,13 @@ __device__ inline void cp_async_bulk_shared_cluster_global_mbarrier_multicast(
 }
 
 /// "cp.async.bulk.prefetch": `bytes` (a multiple of 16, aligned to 16) of global memory into the
-/// second-level cache.
-__device__ inline void cp_async_bulk_prefetch_l2_global(const void* from, std::uint32_t bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+/// second-level cache, under a policy.
+__device__ inline void cp_async_bulk_prefetch_l2_global_l2_cache_hint(const void* from,
+                                                                      std::uint32_t bytes,
+                                                                      std::uint64_t policy) {
+  asm volatile("cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, %2;" ::"l"(from),
+               "r"(bytes), "l"(policy)
+               : "memory");
 }
 
 /// "cp.async.mbarrier.arrive.noinc": an arrival, counted as any other, when all copies that this
@@ -127,7 +142,18 @@ __device__ inline void cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier(
       : "memory");
 }
 
-/// "cp.async.bulk.prefetch.tensor": the box into the second-level cache.
+/// The same under a policy of the second-level cache.
+__device__ inline void cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier_l2_cache_hint(
+    std::uint32_t to, const cuda::TensorMap& map, std::int32_t at0, std::int32_t at1,
+    std::int32_t at2, std::int32_t at3, std::uint32_t mbarrier, std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(to),
+      "l"(&map), "r"(at0), "r"(at1), "r"(at2), "r"(at3), "r"(mbarrier), "l"(policy)
+      : "memory");
+}
+
+/// "cp.async.bulk.prefetch.tensor": the box into the second-level cache, also under a policy.
 __device__ inline void cp_async_bulk_prefetch_tensor_4d_l2_global(const cuda::TensorMap& map,
                                                                   std::int32_t at0,
                                                                   std::int32_t at1,
@@ -136,6 +162,15 @@ __device__ inline void cp_async_bulk_prefetch_tensor_4d_l2_global(const cuda::Te
   asm volatile(
       "cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(&map),
       "r"(at0), "r"(at1), "r"(at2), "r"(at3)
+      : "memory");
+}
+__device__ inline void cp_async_bulk_prefetch_tensor_4d_l2_global_l2_cache_hint(
+    const cuda::TensorMap& map, std::int32_t at0, std::int32_t at1, std::int32_t at2,
+    std::int32_t at3, std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint "
+      "[%0, {%1, %2, %3, %4}], %5;" ::"l"(&map),
+      "r"(at0), "r"(at1), "r"(at2), "r"(at3), "l"(policy)
       : "memory");
 }
 

@@ -119,6 +119,19 @@ __device__ inline std::uint64_t createpolicy_fractional_l2_evict_last() {
   return policy;
 }
 
+/// For lines that shall leave the L2 before all others; as any other.
+__device__ inline std::uint64_t createpolicy_fractional_l2_evict_first() {
+  std::uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+__device__ inline std::uint64_t createpolicy_fractional_l2_evict_normal() {
+  std::uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
 /// "st.global.L2::cache_hint": 2, 4 or 8 bytes, aligned, under a policy.
 __device__ inline void st_global_l2_cache_hint_b16(void* address, std::uint16_t x,
                                                    std::uint64_t policy) {

@@ -80,6 +80,17 @@ TEST_F(AppendCalls, take_the_kernel_for_any_rows_where_they_must) {
             (Names{"append_kv_shared_nvfp4_plain", "append_kv_registers_nvfp4_bf16_plain"}));
 }
 
+TEST_F(AppendCalls, take_one_token_of_each_sequence_from_wider_rows) {
+  AppendKvOptions o = options(KvFormat::nvfp4, 16, 1);
+  o.k.token_stride = o.v.token_stride = 8 * 128;  // of one token, it says nothing
+  o.k.batch_stride = o.v.batch_stride = 6144;
+  EXPECT_EQ(kernels(o), Names{"append_kv_registers_nvfp4_bf16_plain"});
+  EXPECT_EQ(device_.launches[0].as<append::Args>().sides[1].token_bytes, 2u * 6144);
+  o = options(KvFormat::nvfp4, 1, 1);
+  o.k.batch_stride = std::int64_t{1} << 40;
+  EXPECT_EQ(kernels(o), Names{"append_kv_registers_nvfp4_bf16_plain"});
+}
+
 TEST_F(AppendCalls, turn_keys_in_registers_where_their_halves_are_partners) {
   const auto* const table = reinterpret_cast<const float*>(memory_);
   const auto key_kernel = [&](std::int64_t d, std::int64_t width, bool interleaved, DType type) {

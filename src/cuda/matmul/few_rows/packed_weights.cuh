@@ -39,16 +39,22 @@ class PackedLoads {
     first_ += std::int64_t{row_tiles * static_cast<std::uint32_t>(args_.chunks)} * chunk_bytes;
     from_ = first_;
   }
+  // Weights are read once: they leave the second-level cache before what the kernels beside this
+  // one read again and again, their code above all.
+
   /// Brings the next `chunks` to the second-level cache.
   __device__ void prefetch(int chunks) const {
-    if (ptx::elect_sync()) ptx::cp_async_bulk_prefetch_l2_global(from_, chunks * chunk_bytes);
+    if (ptx::elect_sync())
+      ptx::cp_async_bulk_prefetch_l2_global_l2_cache_hint(
+          from_, chunks * chunk_bytes, ptx::createpolicy_fractional_l2_evict_first());
   }
   /// Copies the next `chunks`, at most a stage of them. The whole warp.
   __device__ void copy(int chunks, std::uint32_t to, std::uint32_t barrier) {
     const std::uint32_t bytes = chunks * chunk_bytes;
     if (ptx::elect_sync()) {
       ptx::mbarrier_arrive_expect_tx(barrier, bytes);
-      ptx::cp_async_bulk_shared_cluster_global_mbarrier(to, from_, bytes, barrier);
+      ptx::cp_async_bulk_shared_cluster_global_mbarrier_l2_cache_hint(
+          to, from_, bytes, barrier, ptx::createpolicy_fractional_l2_evict_first());
     }
     from_ += bytes;
   }

@@ -52,13 +52,15 @@ class UnpackedCopies {
                             full = ring_.full();
         const auto high = static_cast<std::int32_t>(tile_ / tiles_of_scale_tile),
                    part = static_cast<std::int32_t>(tile_ % tiles_of_scale_tile);
+        // Read once: it leaves the second-level cache first (packed_weights.cuh).
+        const std::uint64_t policy = ptx::createpolicy_fractional_l2_evict_first();
         ptx::mbarrier_arrive_expect_tx(full, unpacked_stage_bytes(Block));
-        ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier(
+        ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier_l2_cache_hint(
             to, args_.codes, 0, tiled ? 4 * high : row_, tiled ? 4 * part : 0,
-            stage_ * stage_pieces, full);
-        ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier(
+            stage_ * stage_pieces, full, policy);
+        ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier_l2_cache_hint(
             to + stage_code_bytes, args_.scales, tiled ? 4 * tile_rows * part : stage_ * scale_row,
-            tiled ? stage_ * groups : row_, tiled ? high : 0, 0, full);
+            tiled ? stage_ * groups : row_, tiled ? high : 0, 0, full, policy);
       }
       ring_.next();
       if (++stage_ == share_.end_stage(tile_, args_.stages)) next_tile();

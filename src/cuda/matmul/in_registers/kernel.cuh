@@ -136,12 +136,41 @@ class TileProduct {
         if (args.constant != 0)
           begin_stage(args, base, ring, unit, chunk, token_bytes);
         else
-          ptx::cp_async_bulk_prefetch_tensor_4d_l2_global(args.weights, 0, k, row_tile, matrix);
+          prefetch_weights(args.weights, k, row_tile, matrix, unit);
       }
     }
     __syncwarp();
     return args.constant != 0 ? end : unit.first;
   }
+  // Weights that one tile of rows reads leave the second-level cache before what the kernels beside
+  // this one read again and again, their code above all; others are read again themselves. Tiles of
+  // many rows have no registers for a policy, and products to wait for.
+  static constexpr bool has_policy = Tokens <= 64;
+
+  __device__ static std::uint64_t weight_policy(const TileUnit& unit) {
+    return unit.place.rows.count <= Tokens ? ptx::createpolicy_fractional_l2_evict_first()
+                                           : ptx::createpolicy_fractional_l2_evict_normal();
+  }
+  __device__ static void prefetch_weights(const TensorMap& weights, std::int32_t k,
+                                          std::int32_t row_tile, std::int32_t matrix,
+                                          const TileUnit& unit) {
+    if constexpr (has_policy)
+      ptx::cp_async_bulk_prefetch_tensor_4d_l2_global_l2_cache_hint(weights, 0, k, row_tile, matrix,
+                                                                    weight_policy(unit));
+    else
+      ptx::cp_async_bulk_prefetch_tensor_4d_l2_global(weights, 0, k, row_tile, matrix);
+  }
+  __device__ static void copy_weights(std::uint32_t to, const TensorMap& weights, std::int32_t k,
+                                      std::int32_t row_tile, std::int32_t matrix,
+                                      std::uint32_t barrier, const TileUnit& unit) {
+    if constexpr (has_policy)
+      ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier_l2_cache_hint(
+          to, weights, 0, k, row_tile, matrix, barrier, weight_policy(unit));
+    else
+      ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier(to, weights, 0, k, row_tile,
+                                                                  matrix, barrier);
+  }
+
   /// One lane: how much will come to a stage, and its weights.
   __device__ static void begin_stage(const Args& args, std::uint32_t base, const Ring& ring,
                                      const TileUnit& unit, std::uint32_t chunk,
@@ -150,11 +179,10 @@ class TileProduct {
     ptx::mbarrier_arrive_expect_tx(
         ring.full(), (unpacked ? 0 : weight_bytes) + (whole ? stage_chunks : 1) * token_bytes);
     if constexpr (!unpacked)
-      ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier(
-          base + shared.weights + ring.stage() * weight_bytes, args.weights, 0,
-          static_cast<std::int32_t>(chunk),
-          static_cast<std::int32_t>(unit.place.column_tile * weight_tiles),
-          static_cast<std::int32_t>(unit.place.matrix), ring.full());
+      copy_weights(base + shared.weights + ring.stage() * weight_bytes, args.weights,
+                   static_cast<std::int32_t>(chunk),
+                   static_cast<std::int32_t>(unit.place.column_tile * weight_tiles),
+                   static_cast<std::int32_t>(unit.place.matrix), ring.full(), unit);
   }
 
   __device__ static void copy(const Args& args, std::uint32_t base, Ring ring) {
