@@ -270,7 +270,7 @@ class VocabularyWriter {
     auto model = parse_sentencepiece(files_.sentencepiece);
     if (!model) return bad("tokenizer.model: " + model.failure().message);
     std::uint64_t id = 0;
-    for (Piece& piece : model.value().pieces) {
+    for (TokenPiece& piece : model.value().pieces) {
       set(id++, std::move(piece.text), piece.score, piece.type);
     }
     set_all_added();

@@ -77,7 +77,7 @@ class Message {
   bool damaged_ = false;
 };
 
-bool read_piece(std::string_view bytes, Piece& piece) {
+bool read_piece(std::string_view bytes, TokenPiece& piece) {
   Message message(bytes);
   while (const auto field = message.next()) {
     if (field->number == 1) piece.text = field->bytes;

@@ -20,16 +20,16 @@ enum class PieceType : std::int32_t {
   byte = 6,
 };
 
-struct Piece {
+struct TokenPiece {
   std::string text;
   float score = 0;
   PieceType type = PieceType::normal;
-  bool operator==(const Piece&) const = default;
+  bool operator==(const TokenPiece&) const = default;
 };
 
 struct SentencePieceModel {
-  std::vector<Piece> pieces;     // by token
-  bool add_dummy_prefix = true;  // a space goes in front of every text
+  std::vector<TokenPiece> pieces;  // by token
+  bool add_dummy_prefix = true;    // a space goes in front of every text
 };
 
 /// A failure says that it is no such model; an empty one is none.

@@ -10,9 +10,9 @@
 namespace microscale::testing {
 
 /// Pieces shorter than 100 bytes.
-inline std::string sentencepiece_file(const std::vector<Piece>& pieces) {
+inline std::string sentencepiece_file(const std::vector<TokenPiece>& pieces) {
   std::string file;
-  for (const Piece& piece : pieces) {
+  for (const TokenPiece& piece : pieces) {
     const std::string message = std::string("\x0A") + static_cast<char>(piece.text.size()) +
                                 piece.text + "\x15" + little_endian(piece.score) + "\x18" +
                                 static_cast<char>(piece.type);

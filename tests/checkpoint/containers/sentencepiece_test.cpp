@@ -15,9 +15,10 @@ TEST(SentencePiece, pieces_have_text_score_and_type) {
       {{"<unk>", 0, PieceType::unknown}, {"\xE2\x96\x81", -1.5f}, {"<0x0A>", 0, PieceType::byte}});
   const auto model = parse_sentencepiece(file);
   ASSERT_TRUE(succeeds(model));
-  EXPECT_EQ(model.value().pieces, (std::vector<Piece>{{"<unk>", 0, PieceType::unknown},
-                                                      {"\xE2\x96\x81", -1.5f, PieceType::normal},
-                                                      {"<0x0A>", 0, PieceType::byte}}));
+  EXPECT_EQ(model.value().pieces,
+            (std::vector<TokenPiece>{{"<unk>", 0, PieceType::unknown},
+                                     {"\xE2\x96\x81", -1.5f, PieceType::normal},
+                                     {"<0x0A>", 0, PieceType::byte}}));
   EXPECT_TRUE(model.value().add_dummy_prefix);
   EXPECT_FALSE(parse_sentencepiece(file + sentencepiece_without_prefix()).value().add_dummy_prefix);
 }
