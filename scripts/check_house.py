@@ -185,6 +185,21 @@ def third_party_headers(tree):
                     else "device code includes the standard library, CUDA and this project only"))
 
 
+def types_of_one_name(tree):
+    """Two types of one name in one namespace are one to the linker: vectors of both share their code."""
+    opens = re.compile(r"namespace ([\w:]+) \{$")
+    defines = re.compile(r"(?:struct|class|enum class|enum) (?:alignas\(\w+\) )?(\w+)\b(?!::)[^;]*\{")
+    first = {}
+    for name in tree.code("src", "include", "tools"):
+        namespace = ""
+        for number, line in tree.lines(name) if name.endswith(".hpp") else ():
+            namespace = found.group(1) if (found := opens.match(line)) else namespace
+            if namespace and (found := defines.match(line)):  # of no indentation
+                key = namespace, found.group(1)
+                if first.setdefault(key, name) != name:
+                    yield name, number, f"defines {'::'.join(key)}, as {first[key]} does; rename one of them"
+
+
 def light_package(tree):
     """`import microscale` loads nothing but itself: frameworks, and numpy, are imported by the function that needs
     them. Files and folders named after a framework are that framework's."""
@@ -277,8 +292,8 @@ def exists(tree, path):
     return path in tree.known or path in tree.folders
 
 
-RULES = (named_files, tests_mirror_sources, forbidden_places, rooms_below, third_party_headers, light_package, sizes_and_characters,
-         leftovers, documented_paths)
+RULES = (named_files, tests_mirror_sources, forbidden_places, rooms_below, third_party_headers, types_of_one_name,
+         light_package, sizes_and_characters, leftovers, documented_paths)
 
 
 def findings(root):

