@@ -91,14 +91,17 @@ void Progress::draw_if_due(std::string_view item) {
   draw(now, item);
 }
 
+int Progress::width() const {
+  return options_.width > 0 ? options_.width : terminal_width(fileno(options_.stream));
+}
+
 void Progress::draw(double now, std::string_view item) {
   const std::uint64_t done = bytes_done();
   if (!item.empty()) item_ = item;
   measure_rate(now, done);
   if (options_.mode == ProgressMode::bar) {
-    const int width = options_.width > 0 ? options_.width : terminal_width(fileno(options_.stream));
     // One column stays free: a full line makes some terminals wrap.
-    write("\r" + bar_text(done, (width > 0 ? width : 80) - 1) + "\x1b[K");
+    write("\r" + bar_text(done, (width() > 0 ? width() : 80) - 1) + "\x1b[K");
     drawn_ = true;
   } else if (options_.mode == ProgressMode::json) {
     write(json_text("progress", now) + "\n");
@@ -206,8 +209,14 @@ void Progress::finish() {
   }
   std::string text = options_.operation.empty() ? "" : options_.operation + ": ";
   text += fmt::format("{} in {}", format_bytes(worked), format_duration(seconds));
-  if (rate_ > 0) text += ", " + format_rate(rate_);
-  write(options_.mode == ProgressMode::bar ? "\r" + text + "\x1b[K\n" : text + "\n");
+  const bool bar = options_.mode == ProgressMode::bar;
+  const std::string end = bar ? "\x1b[K\n" : "\n";
+  if (rate_ > 0) {
+    const std::string rate = format_rate(rate_);
+    const bool fits = width() == 0 || display_width(text + ", " + rate) <= width();
+    text += (fits ? ", " : "," + end + "  ") + rate;
+  }
+  write((bar ? "\r" : "") + text + end);
 }
 
 void Progress::abort() {

@@ -56,6 +56,7 @@ class Progress {
   void draw(double now, std::string_view item);
   void measure_rate(double now, std::uint64_t done);
   void write(const std::string& text);
+  int width() const;  // 0: of no terminal
   std::string bar_text(std::uint64_t done, int width) const;
   std::string line_text(std::uint64_t done) const;
   std::string json_text(const char* event, double now) const;

@@ -107,6 +107,17 @@ TEST(Progress, bar_fits_every_width_and_redraws_at_most_ten_times_a_second) {
   }
 }
 
+TEST(Progress, last_line_breaks_where_the_terminal_ends) {
+  Display display(
+      {.mode = ProgressMode::bar, .operation = "dequantize", .total_bytes = 100 * mb, .width = 40});
+  display.now += 10;
+  display.progress->update(100 * mb);
+  display.progress->finish();
+  EXPECT_TRUE(
+      display.text().ends_with("\rdequantize: 100.0 MB in 10.0 s,\x1b[K\n  10.0 MB/s\x1b[K\n"))
+      << display.text();
+}
+
 TEST(Progress, bar_says_how_much_how_fast_and_how_long) {
   Display display(
       {.mode = ProgressMode::bar, .operation = "quantize", .total_bytes = 100 * mb, .width = 100});
