@@ -5,6 +5,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include "checkpoint/memory_budget.hpp"
 #include "interruptible.hpp"
 #include "keywords.hpp"
 #include "microscale/checkpoint.hpp"
@@ -69,6 +70,15 @@ int threads_of(int threads) {
               fmt::format("threads: {}; pass 1 or more, or 0 for one per core", threads));
 }
 
+/// Of the whole process, as the library counts: `bytes` beside what it holds already, which is a
+/// gigabyte where torch is loaded.
+std::int64_t limit_from(std::int64_t bytes) {
+  if (bytes <= 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("max_memory: {}; pass a number of bytes", bytes));
+  return bytes + resident_bytes();
+}
+
 QuantizeModelOptions options_of(const Path& source, const Path& target, std::string_view format,
                                 const NumericWords& numeric, const QuantizeModelWords& words) {
   QuantizeModelOptions options;
@@ -92,10 +102,7 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   }
   options.numerics = numerics_from(numeric, options.format);
   options.threads = threads_of(words.threads);
-  if (words.max_memory <= 0)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("max_memory: {}; pass a number of bytes", words.max_memory));
-  options.max_memory = words.max_memory;
+  options.max_memory = limit_from(words.max_memory);
   options.gpus = words.gpus;
   options.resume = words.resume;
   return options;
@@ -167,7 +174,8 @@ void bind_models(nb::module_& module) {
       "format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular\n"
       "expression. importance: a safetensors file of E[x^2] per input column. max_memory: bytes "
       "to\n"
-      "stay under. experts: 'interleaved' or 'halves', the order of gate and up in stacked "
+      "take at most, beside what the process holds. experts: 'interleaved' or 'halves', the order "
+      "of gate and up in stacked "
       "experts\n"
       "where neither config.json nor the tensors tell. allow_incomplete: takes a model that lacks\n"
       "layers, experts or partners of layers. activations: 'dynamic' tells engines to\n"
@@ -190,9 +198,14 @@ void bind_models(nb::module_& module) {
       "convert_model",
       [](const Path& source, const Path& target, const std::string& container, bool to_nvfp4,
          bool exact, int threads, std::int64_t max_memory, bool resume, nb::handle progress) {
-        const ConvertModelOptions options{source,     target, container_from(container),
-                                          to_nvfp4,   exact,  threads_of(threads),
-                                          max_memory, resume};
+        const ConvertModelOptions options{source,
+                                          target,
+                                          container_from(container),
+                                          to_nvfp4,
+                                          exact,
+                                          threads_of(threads),
+                                          limit_from(max_memory),
+                                          resume};
         ConvertedModel model;
         run_interruptible(progress, [&](const ProgressCallback& report) {
           model = convert_model(options, report);

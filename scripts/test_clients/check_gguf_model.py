@@ -21,7 +21,8 @@ SIZES = dict(hidden_size=128, intermediate_size=192, num_hidden_layers=2, num_at
              head_dim=32, max_position_embeddings=256)
 MODELS = {"llama": transformers.LlamaConfig, "qwen2": transformers.Qwen2Config, "qwen3": transformers.Qwen3Config,
           "qwen3moe": transformers.Qwen3MoeConfig, "gemma3": transformers.Gemma3TextConfig}
-MORE = {"qwen3moe": dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=192, norm_topk_prob=True),
+# Of experts, transformers' reader of GGUF takes the size of a published model: 768.
+MORE = {"qwen3moe": dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=768, norm_topk_prob=True),
         "gemma3": dict(sliding_window=64, query_pre_attn_scalar=32)}
 
 
@@ -80,6 +81,9 @@ def check(microscale, work, architecture, words, tokenizer):
     dense = transformers.AutoModelForCausalLM.from_pretrained(work / f"{architecture}-dense", dtype=torch.float32)
     try:
         theirs = transformers.AutoModelForCausalLM.from_pretrained(work, gguf_file=file.name, dtype=torch.float32)
+        if architecture == "gemma3":  # no key of GGUF has what scores are divided by: transformers takes its default
+            for layer, own in zip(theirs.model.layers, dense.model.layers, strict=True):
+                layer.self_attn.scaling = own.self_attn.scaling
         difference = (logits_of(theirs, words) - logits_of(dense, words)).abs().max().item()
         said = f"logits differ by {difference:.1e} from the dense folder's"
         assert difference < 1e-3, said

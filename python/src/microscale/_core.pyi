@@ -721,7 +721,7 @@ def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str
 
     format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular
     expression. importance: a safetensors file of E[x^2] per input column. max_memory: bytes to
-    stay under. experts: 'interleaved' or 'halves', the order of gate and up in stacked experts
+    take at most, beside what the process holds. experts: 'interleaved' or 'halves', the order of gate and up in stacked experts
     where neither config.json nor the tensors tell. allow_incomplete: takes a model that lacks
     layers, experts or partners of layers. activations: 'dynamic' tells engines to
     quantize the inputs of mxfp4 and mxfp8 layers too. input_scales: JSON or safetensors with
