@@ -147,7 +147,8 @@ TEST_F(Kernels, no_instruction_is_approximate_or_may_be_fused) {
   }
 }
 
-// But for some kernels' bulk copies of weights that nobody writes (cuda/block/grid_order.cuh).
+// But for some kernels' bulk copies of weights that no kernel in flight writes
+// (cuda/block/grid_order.cuh).
 TEST_F(Kernels, each_waits_for_the_grid_before_it) {
   const std::regex early("^matmul_(few_rows|in_registers)_"),
       copy(

@@ -59,8 +59,8 @@ class ParallelExperts(nn.Module):
         if self.by == "experts":
             start, end = self.span
             own = (indices >= start) & (indices < end)
-            # Packed experts skip those that are nobody's. Dense ones compute the first's, and weigh it
-            # with zero.
+            # Packed experts skip choices of experts on other ranks. Dense ones compute their first expert
+            # for them, and weigh it with zero.
             elsewhere = -1 if isinstance(self.local, Experts) else 0
             indices = torch.where(own, indices - start, elsewhere)
             weights = torch.where(own, weights, 0)
