@@ -375,6 +375,9 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
     converter.reset();
     // What is wrong with the input stays wrong: a user who mends it starts the conversion again.
     if (failed.code() == ErrorCode::bad_input && !plan.one_file) {
+      // Finished files are hours of search and wait for --resume; codes that were only moved are
+      // soon moved again, and with what is wrong here the command that helps is another one.
+      if (options.keep_codes && made && ranks.count() == 1) remove_files_of(plan, options.output);
       forget_fruitless_run(options.output, made);
     }
     throw;

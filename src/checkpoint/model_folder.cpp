@@ -238,4 +238,18 @@ Result<ModelFolder> open_model_folder(const fs::path& path) {
   return model;
 }
 
+Status check_unchanged(const ModelFolder& model, std::string_view operation) {
+  for (const ModelShard& shard : model.shards) {
+    const auto again = InputFile::open(shard.file.path());
+    if (!again) return again.failure();
+    if (again.value().identity() == shard.file.identity()) continue;
+    return Failure{
+        ErrorCode::bad_input,
+        fmt::format("{}: '{}' was changed while it was converted; leave the input alone and "
+                    "start again in another folder",
+                    operation, shard.file.path().string())};
+  }
+  return success();
+}
+
 }  // namespace microscale

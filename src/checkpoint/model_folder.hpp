@@ -87,4 +87,7 @@ struct ModelFolder {
 /// index forgets is part of the model, with a notice.
 Result<ModelFolder> open_model_folder(const std::filesystem::path& path);
 
+/// A failure when an input file is not what it was when it was opened.
+Status check_unchanged(const ModelFolder& model, std::string_view operation = "quantize");
+
 }  // namespace microscale

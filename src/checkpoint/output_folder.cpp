@@ -354,6 +354,20 @@ void forget_fruitless_run(const fs::path& folder, bool made) {
   if (made) fs::remove(folder, ignored);
 }
 
+void remove_files_of(const ModelPlan& plan, const fs::path& folder) {
+  std::error_code ignored;
+  std::vector<fs::path> names = files_of(plan);
+  for (const ShardPlan& shard : plan.shards) names.emplace_back(shard.name);
+  names.emplace_back(manifest_name);
+  for (const fs::path& name : names) {
+    fs::remove(folder / name, ignored);
+    // What held it goes once it is empty.
+    for (fs::path holder = name.parent_path(); !holder.empty(); holder = holder.parent_path()) {
+      fs::remove(folder / holder, ignored);
+    }
+  }
+}
+
 Result<ManifestFile> copy_into_place(const fs::path& from, const fs::path& to,
                                      std::span<std::uint8_t> buffer) {
   auto input = InputFile::open(from);
@@ -374,20 +388,6 @@ Result<ManifestFile> copy_into_place(const fs::path& from, const fs::path& to,
   if (Status committed = output.value().commit(); !committed) return committed.failure();
   take_permissions(from, to);
   return ManifestFile{size, hash.finish()};
-}
-
-Status check_unchanged(const ModelFolder& model, std::string_view operation) {
-  for (const ModelShard& shard : model.shards) {
-    const auto again = InputFile::open(shard.file.path());
-    if (!again) return again.failure();
-    if (again.value().identity() == shard.file.identity()) continue;
-    return Failure{
-        ErrorCode::bad_input,
-        fmt::format("{}: '{}' was changed while it was converted; leave the input alone and "
-                    "start again in another folder",
-                    operation, shard.file.path().string())};
-  }
-  return success();
 }
 
 }  // namespace microscale

@@ -52,13 +52,13 @@ Result<Journal> open_output_folder(const QuantizeModelOptions& options,
 /// folder too: nothing is there to be resumed, and the same command may come again.
 void forget_fruitless_run(const std::filesystem::path& folder, bool made);
 
+/// Takes away all that a run of `plan` may have written into its folder, but for the journal.
+void remove_files_of(const ModelPlan& plan, const std::filesystem::path& folder);
+
 /// Copies a file through `buffer` under its final name once it is complete, making folders as
 /// needed. Gives its size and hash.
 Result<ManifestFile> copy_into_place(const std::filesystem::path& from,
                                      const std::filesystem::path& to,
                                      std::span<std::uint8_t> buffer);
-
-/// A failure when an input file is not what it was when it was opened.
-Status check_unchanged(const ModelFolder& model, std::string_view operation = "quantize");
 
 }  // namespace microscale

@@ -1,6 +1,7 @@
 // What a conversion leaves behind whose input is wrong in a way that only its values show.
 #include <gtest/gtest.h>
 
+#include "checkpoint/containers/coded_models.hpp"
 #include "checkpoint/convert.hpp"
 #include "checkpoint/journal.hpp"
 #include "sample_model.hpp"
@@ -51,6 +52,35 @@ TEST(ConvertWrongInput, keeps_what_was_finished_before_it_was_met) {
   EXPECT_THROW(convert_model(options), Error);
   EXPECT_TRUE(fs::exists(options.output / "model-00001-of-00002.safetensors"));
   EXPECT_TRUE(fs::exists(options.output / journal_name));
+}
+
+// One worker finishes the first of two files before it meets the block in the second. Codes that
+// are only moved are soon moved again, and --exact would be refused again.
+TEST(ConvertWrongInput, leaves_nothing_of_codes_that_were_moved) {
+  TemporaryFolder folder;
+  testing::CodedModel coded = testing::gpt_oss_model();
+  coded.model.at("model.layers.0.mlp.experts.gate_up_proj_scales").bytes[0] = 90;
+  coded.model.at("model.layers.0.mlp.experts.gate_up_proj_blocks").bytes[0] = 0x33;
+  coded.model.add_floats("model.layers.0.self_attn.q_proj.bias", {64}, std::vector<float>(64, 1.0f),
+                         "model-0.safetensors");
+  coded.model.write(folder / "in");
+  testing::write_file(folder / "in" / "more" / "notes.txt", "of the model");
+  ConvertModelOptions options;
+  options.input = folder / "in";
+  options.output = folder / "out";
+  options.container = Container::modelopt;
+  options.exact = true;
+  options.threads = 1;
+  bool finished = false;
+  const auto look = [&](std::int64_t, std::int64_t, std::string_view) {
+    for (const auto& entry : fs::directory_iterator(options.output)) {
+      finished |= entry.path().extension() == ".safetensors";
+    }
+    return true;
+  };
+  EXPECT_THROW(convert_model(options, look), Error);
+  EXPECT_TRUE(finished) << "no file was finished before";
+  EXPECT_FALSE(fs::exists(options.output));
 }
 
 }  // namespace

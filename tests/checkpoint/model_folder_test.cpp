@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -295,6 +296,17 @@ TEST(OpenModelFolder, unfinished_output_is_called_so) {
   const auto opened = open_model_folder(folder.path());
   EXPECT_TRUE(fails_with(opened, "is the unfinished output of another run"));
   EXPECT_TRUE(fails_with(opened, "quantize --resume"));
+}
+
+TEST(CheckUnchanged, notices_an_input_that_changed_meanwhile) {
+  TemporaryFolder folder;
+  const fs::path shard = folder / "model.safetensors";
+  write_file(shard, shard_with({"a"}));
+  const auto opened = open_model_folder(folder.path());
+  ASSERT_TRUE(succeeds(opened));
+  EXPECT_TRUE(succeeds(check_unchanged(opened.value())));
+  fs::last_write_time(shard, fs::last_write_time(shard) + std::chrono::seconds(1));
+  EXPECT_TRUE(fails_with(check_unchanged(opened.value()), "was changed while it was converted"));
 }
 
 }  // namespace

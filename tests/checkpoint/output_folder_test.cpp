@@ -93,14 +93,6 @@ TEST_F(OutputFolder, copy_makes_folders_and_leaves_no_partial_file) {
   EXPECT_FALSE(fs::exists(folder / "c"));
 }
 
-TEST_F(OutputFolder, notices_an_input_that_changed_meanwhile) {
-  const ModelFolder model = take(open_model_folder(folder / "in"));
-  EXPECT_TRUE(succeeds(check_unchanged(model)));
-  const fs::path shard = folder / "in/model-00002-of-00002.safetensors";
-  fs::last_write_time(shard, fs::last_write_time(shard) + std::chrono::seconds(1));
-  EXPECT_TRUE(fails_with(check_unchanged(model), "was changed while it was converted"));
-}
-
 TEST_F(OutputFolder, report_takes_the_place_of_no_file_of_the_model) {
   const QuantizeModelOptions options = options_for(folder, Format::mxfp4);
   const auto check = [&](const fs::path& report) {
