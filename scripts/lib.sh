@@ -8,6 +8,22 @@ check() {
   if scripts/step "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 }
 
+# check_beside NAME COMMAND...: one check, beside as many others as there are cores. wait_for_checks waits for all of them, and
+# counts them.
+beside=()
+check_beside() {
+  while [ "$(jobs -pr | wc -l)" -ge "$JOBS" ]; do sleep 0.1; done
+  scripts/step "$@" &
+  beside+=($!)
+}
+wait_for_checks() {
+  local one
+  for one in "${beside[@]}"; do
+    if wait "$one"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  done
+  beside=()
+}
+
 # suite NAME PRESET [CTEST-OPTION...]: a run of ctest; each test counts. Shows what failed, and what was skipped.
 suite() {
   local name=$1 preset=$2 folder=build log status=0 counts started=$SECONDS
