@@ -2,7 +2,7 @@
 transformers with its static cache, then the same model accelerated, NVFP4 weights and NVFP4 keys and values,
 beside the time that reading its bytes takes.
 
-    python bench/python/decode.py [--layers 32] [--cases 1x512,1x4096,16x4096,64x1024] [--prefill 4096] [--json FILE]
+    python bench/python/decode.py [--layers 32] [--cases 1x512,1x4096,16x4096,64x1024] [--prefill 4096] [--whole] [--json FILE]
 
 Needs a GPU with 40 GB, torch and transformers. Prints a table; figures are medians of 20 replays.
 """
@@ -78,8 +78,25 @@ def filled_packed(model, batch, context):
     return cache
 
 
+def shared_lengths(cache):
+    """One tensor of which every layer's count of tokens is a part, so that one kernel sets all of them."""
+    holders = []
+    for layer in cache.layers:
+        if isinstance(layer, mstf._cache.CacheLayer):
+            holders.append((layer.cache, "lengths"))
+        elif isinstance(getattr(layer, "cumulative_length", None), torch.Tensor):
+            holders.append((layer, "cumulative_length"))
+    if not holders:
+        return None
+    every = torch.stack([getattr(*holder) for holder in holders])
+    for (holder, name), part in zip(holders, every, strict=True):
+        setattr(holder, name, part)
+    return every
+
+
 def step_of(model, cache, batch, context):
     """A step as a graph, and the host time of an eager one, in ms."""
+    lengths = shared_lengths(cache)
     token = torch.full((batch, 1), 7, device="cuda")
     position = torch.full((batch, 1), context, device="cuda")
 
@@ -89,12 +106,11 @@ def step_of(model, cache, batch, context):
                          cache_position=position[0]).logits  # fmt: skip
 
     def back():  # to the same length: steps must not fill the cache
+        if lengths is not None:
+            lengths.fill_(context)
         for layer in cache.layers:
             if isinstance(layer, mstf._cache.CacheLayer):
                 layer.tokens = context
-                layer.cache.lengths.fill_(context)
-            elif isinstance(getattr(layer, "cumulative_length", None), torch.Tensor):
-                layer.cumulative_length.fill_(context)
 
     for _ in range(3):
         step()
@@ -117,6 +133,7 @@ def main():
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--cases", default="1x512,1x4096,16x4096,64x1024")
     parser.add_argument("--prefill", type=int, default=4096)
+    parser.add_argument("--whole", action="store_true", help="compile the model at once, not layer by layer")
     parser.add_argument(
         "--profile", action="store_true", help="also the kernels of a step of the first case"
     )
@@ -157,8 +174,8 @@ def main():
     for compiled in (False, True):
         if compiled:
             torch._dynamo.config.recompile_limit = 1000  # every layer is one, its number is a constant
-            for layer in model.model.layers:
-                layer.compile(fullgraph=True)
+            for module in [model.model] if options.whole else model.model.layers:
+                module.compile(fullgraph=True)
         for case in cases:
             cache = filled_packed(model, *case)
             replay, host = step_of(model, cache, *case)
