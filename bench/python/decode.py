@@ -8,6 +8,7 @@ Needs a GPU with 40 GB, torch and transformers. Prints a table; figures are medi
 """
 
 import argparse
+import copy
 import json
 import time
 
@@ -60,9 +61,16 @@ def read_bandwidth():
     return data.nbytes / seconds
 
 
+def some_keys(model, batch, context):
+    sizes = (model.config.num_key_value_heads, context, model.config.head_dim)
+    return torch.randn(batch, *sizes, dtype=torch.bfloat16, device="cuda")
+
+
 def filled_static(model, batch, context):
-    cache = StaticCache(config=model.config, max_cache_len=context + 8)
-    k = torch.randn(batch, 8, context, 128, dtype=torch.bfloat16, device="cuda")
+    config = copy.copy(model.config)  # a layer with a window keeps all tokens: a graph cannot take the other kind
+    config.layer_types = ["full_attention"] * config.num_hidden_layers
+    cache = StaticCache(config=config, max_cache_len=context + 8)
+    k = some_keys(model, batch, context)
     for layer in range(model.config.num_hidden_layers):
         cache.update(k, k, layer, {"cache_position": torch.arange(context, device="cuda")})
     return cache
@@ -70,7 +78,7 @@ def filled_static(model, batch, context):
 
 def filled_packed(model, batch, context):
     cache = mstf.Cache(context + 8, "nvfp4", page_size=64)
-    k = torch.randn(batch, 8, context, 128, dtype=torch.bfloat16, device="cuda")
+    k = some_keys(model, batch, context)
     for layer in range(model.config.num_hidden_layers):
         cache.update(k, k, layer)
         cache.layers[layer].cache.append(k.transpose(1, 2), k.transpose(1, 2))
@@ -94,7 +102,7 @@ def shared_lengths(cache):
     return every
 
 
-def step_of(model, cache, batch, context):
+def step_of(model, cache, batch, context, mask=None):
     """A step as a graph, and the host time of an eager one, in ms."""
     lengths = shared_lengths(cache)
     token = torch.full((batch, 1), 7, device="cuda")
@@ -103,7 +111,7 @@ def step_of(model, cache, batch, context):
     def step():
         with torch.no_grad():
             return model(input_ids=token, position_ids=position, past_key_values=cache, use_cache=True,
-                         cache_position=position[0]).logits  # fmt: skip
+                         attention_mask=mask, cache_position=position[0]).logits  # fmt: skip
 
     def back():  # to the same length: steps must not fill the cache
         if lengths is not None:

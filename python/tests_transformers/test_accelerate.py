@@ -94,6 +94,25 @@ def test_a_dense_model_is_quantized_on_request(models):
         mstf.accelerate("llama")
 
 
+@pytest.mark.parametrize("name", ["qwen3_moe", "mixtral", "gpt_oss"])
+def test_dense_experts_are_quantized_on_request(models, name):
+    model = models.load(name, "dense")
+    done = mstf.accelerate(model, "nvfp4")
+    assert done.experts == 8 and not [left for left in done.left if "experts" in left], done
+    # The very weights that `microscale quantize` makes of the same folder.
+    assert relative(model(tokens()).logits, models.load(name, "plain")(tokens()).logits) < 0.02
+
+
+def test_dense_experts_of_another_formula_stay_as_they_were(models):
+    model = models.load("mixtral", "dense")
+    experts = model.model.layers[0].mlp.experts
+    before = {key: value.clone() for key, value in experts.state_dict().items()}
+    experts.forward = lambda x, indices, weights: torch.ones_like(x)
+    done = mstf.accelerate(model, "nvfp4")
+    assert "computes something else" in done.left["model.layers.0.mlp.experts"]
+    assert all(torch.equal(experts.state_dict()[key], value) for key, value in before.items())
+
+
 def test_a_state_dict_has_the_tensors_of_the_checkpoint(models):
     from safetensors.torch import load_file
 

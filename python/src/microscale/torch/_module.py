@@ -365,3 +365,10 @@ def quantized(weight: Tensor, format: str, **options: Any) -> Parts:
     if weight.dtype == torch.float64:
         weight = weight.float()
     return Parts.of(_core.quantize(weight, format, **options))
+
+
+def quantized_together(weights: Sequence[Tensor], format: str, **options: Any) -> list[Parts]:
+    """Matrices of one width, each quantized, with one global scale."""
+    whole, sizes = quantized(torch.cat(list(weights)), format, **options), [len(one) for one in weights]
+    pairs = zip(whole.codes.split(sizes), whole.scales.split(sizes), strict=True)
+    return [Parts(codes, scales, whole.divisor) for codes, scales in pairs]

@@ -17,7 +17,7 @@ from ..torch._module import require_format
 from ..torch._packing import block_of
 from ..torch._quantize import quantize_, reason_to_leave
 from ._attention import NAME, takes_attention
-from ._experts import ExpertReader, dense_experts, folder_of
+from ._experts import ExpertReader, dense_experts, folder_of, quantized_experts
 from ._fused import FusedLinear, reason_against
 from ._trial import agree, some_input
 
@@ -70,7 +70,8 @@ def accelerate(
     and the hook that would make them dense at the first forward pass is removed. Experts, which
     transformers does not keep packed, are read from the checkpoint again. Activations are not quantized.
 
-    format: quantizes the dense linear layers too (microscale.torch.quantize_ says which); None leaves them.
+    format: quantizes the dense linear layers (microscale.torch.quantize_ says which) and dense experts too;
+    None leaves them.
     head: a format for the output layer, which is left otherwise: mxfp8 costs little accuracy, and a small
     model reads its head as long as the rest. It is untied from the embedding then.
     fuse: one product for q_proj, k_proj, v_proj, and one kernel for gate_proj and up_proj, where that gives
@@ -89,6 +90,7 @@ def accelerate(
         if fuse:
             for name, module in list(model.named_modules()):
                 _fuse_projections(name, module, done, require_format(format, 32, "in_features"))
+        _quantize_experts(model, format, done)
         done.left.update(quantize_(model, format))
     else:
         done.left.update(
@@ -183,6 +185,17 @@ def _replace_experts(model: nn.Module, done: Accelerated) -> None:
         if made is None:
             done.left[name] = reason
         else:
+            setattr(parent, child_name, made)
+
+
+def _quantize_experts(model: nn.Module, format: str, done: Accelerated) -> None:
+    for parent_name, parent, child_name, child in list(dense_experts(model)):
+        name = f"{parent_name}.{child_name}" if parent_name else child_name
+        made, reason = quantized_experts(child, format)
+        if made is None:
+            done.left[name] = reason
+        else:
+            done.left.pop(name, None)
             setattr(parent, child_name, made)
 
 

@@ -14,7 +14,7 @@ from .. import _core
 from .._checkpoint import open_checkpoint
 from ..torch._experts import CLAMPED, Experts
 from ..torch._mlp import _activation_of
-from ..torch._module import Parts, _stacked
+from ..torch._module import Parts, _stacked, quantized, quantized_together, require_format
 from ._gpt_oss import GptOssFile
 from ._trial import agree, some_input
 
@@ -88,6 +88,28 @@ class Layout:
         turned = gate_up.transpose(1, 2)
         return turned[:, ::2], turned[:, 1::2], down.transpose(1, 2)
 
+    def quantized(self, gate_up: Tensor, down: Tensor, format: str, **options: Any) -> list[Parts]:
+        """Of the module's own tensors: gate, up and down of all experts; an expert's gate and up have one
+        global scale, as engines want it."""
+        gate, up, down = self.weights(gate_up, down)
+        each = [quantized_together(pair, format, **options) for pair in zip(gate, up, strict=True)]
+        return [
+            *(_stacked([parts[i] for parts in each]) for i in range(2)),
+            _stacked([quantized(one, format, **options) for one in down]),
+        ]
+
+    def packed(self, format: str, every: list[Parts]) -> Experts:
+        """The module of such weights, with the own biases."""
+        made = self.empty(format)
+        for of, parts in zip(made._sets, every, strict=True):
+            made._set_weights(of, [parts])
+        if self.biases:
+            both = self.module.gate_up_proj_bias.detach()
+            biases = (both[:, ::2], both[:, 1::2], self.module.down_proj_bias.detach())
+            for of, bias in zip(made._sets, biases, strict=True):
+                made.set_bias(of.name + "bias", bias.contiguous())
+        return made
+
     def put(self, number: int, every: list[Tensor], biases: list[Tensor] | None) -> None:
         """An expert's gate, up and down, and what is added to them, into the module's own tensors."""
         gate, up, down = every
@@ -102,6 +124,38 @@ class Layout:
             gate, up, down = biases if biases is not None else zeros
             self.module.gate_up_proj_bias[number].copy_(torch.stack([gate, up], 1).flatten())
             self.module.down_proj_bias[number].copy_(down)
+
+
+def quantized_experts(module: Any, format: str) -> tuple[Experts | None, str]:
+    """A module of dense experts in a format; or None and why not."""
+    try:
+        layout = Layout(module)
+        for size in (layout.hidden, layout.inner):
+            require_format(format, size, "experts")
+    except (AttributeError, ValueError) as error:
+        return None, str(error)
+    if layout.device.type == "meta":
+        return None, "its weights are on the meta device, without values"
+    parts = layout.quantized(module.gate_up_proj, module.down_proj, format)
+    made = layout.packed(format, parts)
+    tried = sorted({0, layout.experts - 1})
+    own = {name: p.detach()[tried].clone() for name, p in module._parameters.items() if p is not None}
+    every = [{number: _one_of(one, number, format) for number in tried} for one in parts]
+    biases = [made._parameters[of.name + "bias"] for of in made._sets] if layout.biases else None
+    reason = _other_formula(layout, made, every, biases)  # type: ignore[arg-type]
+    if reason:
+        with torch.no_grad():
+            for name, values in own.items():
+                module._parameters[name][tried] = values
+        return None, reason
+    return made, ""
+
+
+def _one_of(parts: Parts, number: int, format: str) -> _core.BlockTensor:
+    """An expert's weights of those of all."""
+    scale = None if parts.divisor is None else 1.0 / parts.divisor.float().reshape(-1)[number].reshape(1)
+    codes, scales = parts.codes[number].contiguous(), parts.scales[number].contiguous()
+    return _core.BlockTensor.from_parts(codes, scales, scale, format=format)
 
 
 class ExpertReader:
@@ -172,8 +226,8 @@ def _number(array: Any) -> Tensor:
 
 def _other_formula(layout: Layout, made: Experts, every: list[Any], biases: list[Tensor] | None) -> str:
     """Whether the model's own code computes the same from the same weights, "" if so: tried on two rows by
-    two experts. What transformers has loaded is overwritten there: it may be anything, as not every version
-    can load experts one by one."""
+    two experts, whose weights in the model are overwritten. (Not every version of transformers can load
+    experts one by one, so they may be anything.) every: of gate, up and down, an expert's by its number."""
     last = made.num_experts - 1
     with torch.no_grad():
         for number in {0, last}:

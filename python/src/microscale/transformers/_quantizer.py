@@ -14,7 +14,7 @@ from transformers.quantizers.quantizers_utils import should_convert_module
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from ..torch._linear import Linear
-from ..torch._module import Parts, _stacked, quantized, require_format
+from ..torch._module import Parts, quantized, quantized_together, require_format
 from ..torch._packing import block_of
 from ._accelerate import Accelerated, accelerate
 from ._experts import Layout, dense_experts
@@ -166,15 +166,9 @@ class MicroscaleQuantizer(HfQuantizer):
         every = [self._waiting.pop(one) for one in group]
         format, options = self.quantization_config.format, self.quantization_config.options
         if stack is not None:
-            gate, up, down = stack[1].weights(every[0], every[1])
-            each = [_together([g, u], format, options) for g, u in zip(gate, up, strict=True)]
-            self._experts[stack[0]] = [
-                _stacked([parts[0] for parts in each]),
-                _stacked([parts[1] for parts in each]),
-                _stacked([quantized(one, format, **options) for one in down]),
-            ]
+            self._experts[stack[0]] = stack[1].quantized(every[0], every[1], format, **options)
             return
-        self._parts.update(zip(group, _together(every, format, options), strict=True))
+        self._parts.update(zip(group, quantized_together(every, format, **options), strict=True))
 
     def _process_model_after_weight_loading(self, model: Any, **_: Any) -> None:
         format = self.quantization_config.format
@@ -191,15 +185,7 @@ class MicroscaleQuantizer(HfQuantizer):
         for name, layout in dict(self._stacks.values()).items():
             if name not in self._experts:
                 raise ValueError(f"{name}: the checkpoint lacks some of its experts")
-            experts = layout.empty(format)
-            for of, parts in zip(experts._sets, self._experts.pop(name), strict=True):
-                experts._set_weights(of, [parts])
-            if layout.biases:
-                both = layout.module.gate_up_proj_bias.detach()
-                biases = (both[:, ::2], both[:, 1::2], layout.module.down_proj_bias.detach())
-                for of, bias in zip(experts._sets, biases, strict=True):
-                    experts.set_bias(of.name + "bias", bias.contiguous())
-            _put(model, name, experts)
+            _put(model, name, layout.packed(format, self._experts.pop(name)))
         self._linear, self._stacks = {}, {}
         self.done = accelerate(model)
         self.done.left.update(self._left)
@@ -256,13 +242,6 @@ class _Take(ConversionOps):
             if missing_keys is not None:
                 missing_keys.discard(name)
         return {}
-
-
-def _together(weights: list[Tensor], format: str, options: dict[str, Any]) -> list[Parts]:
-    """Each quantized, with one global scale."""
-    whole, sizes = quantized(torch.cat(weights), format, **options), [len(one) for one in weights]
-    pairs = zip(whole.codes.split(sizes), whole.scales.split(sizes), strict=True)
-    return [Parts(codes, scales, whole.divisor) for codes, scales in pairs]
 
 
 def _on_disk(model: Any, modules: set[str]) -> set[str]:
