@@ -34,7 +34,7 @@ def test_exit_codes_are_the_programs(program, tmp_path):
     assert run(program, "explain", "block", "1", "2", "--format", "mxfp4").returncode == 0
 
 
-def test_evaluate_says_what_it_needs(tmp_path):
+def test_evaluate_and_calibrate_say_what_they_need(tmp_path):
     (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
     (tmp_path / "text").write_text("a text")
     words = (
@@ -44,4 +44,7 @@ def test_evaluate_says_what_it_needs(tmp_path):
     for command in (["evaluate"], ["compare", "--json"], ["compare"]):
         done = run([sys.executable, "-c", words], *command, "a", "b", "--text", str(tmp_path / "text"))
         assert done.returncode == 4 and "pip install 'microscale[transformers]'" in done.stderr, done.stderr
-    assert run([sys.executable, "-m", "microscale"], "evaluate", "--help").returncode == 0
+    done = run([sys.executable, "-c", words], "calibrate", "a", "-o", str(tmp_path / "statistics"))
+    assert done.returncode == 4 and "pip install 'microscale[transformers]'" in done.stderr, done.stderr
+    for command in ("evaluate", "calibrate"):
+        assert run([sys.executable, "-m", "microscale"], command, "--help").returncode == 0

@@ -54,6 +54,7 @@ from ._core import (
     to_containers,
     verify_model,
 )
+from ._calibrate import calibrate
 from ._checkpoint import Checkpoint, open_checkpoint
 from ._context import context
 from ._errors import Error
@@ -68,6 +69,7 @@ __all__ = [
     "attention",
     "available_backends",
     "BlockTensor",
+    "calibrate",
     "Checkpoint",
     "compare_models",
     "context",

@@ -14,6 +14,10 @@ def main() -> None:
         from ._evaluate_command import command
 
         sys.exit(command(rest))
+    if first == ["calibrate"]:
+        from ._calibrate_command import command as calibrate
+
+        sys.exit(calibrate(rest))
     if first == ["compare"] and any(word.partition("=")[0] == "--text" for word in rest):
         from ._evaluate_command import compare
 

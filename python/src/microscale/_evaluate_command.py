@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from ._core import cli
 from ._evaluate import NEEDS, evaluate
 from ._evaluate_report import add_to_report, check_report
+from ._progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from .transformers import Evaluation
@@ -25,7 +25,7 @@ _SUCCESS, _USAGE, _BAD_INPUT, _RESOURCES = 0, 2, 3, 4
 def command(arguments: Sequence[str]) -> int:
     """microscale evaluate ...: prints, and returns the exit code."""
     options = _parser().parse_args(arguments)
-    found = _attempt(options, _Line("evaluate"))
+    found = _attempt(options, ProgressLine("evaluate"))
     if isinstance(found, int):
         return found
     if options.json:
@@ -48,7 +48,7 @@ def compare(arguments: Sequence[str]) -> int:
         value = getattr(options, name)
         if value is not None:
             words += ["--" + name.replace("_", "-"), value]
-    line = _Line("compare")
+    line = ProgressLine("compare")
     try:
         from . import transformers  # noqa: F401  to say at once that it is missing
     except ImportError as error:
@@ -112,7 +112,7 @@ def _count(word: str) -> int | None:
     return None if word == "all" else int(word)
 
 
-def _attempt(options: argparse.Namespace, line: _Line) -> Evaluation | int:
+def _attempt(options: argparse.Namespace, line: ProgressLine) -> Evaluation | int:
     """The evaluation; or the exit code, after a sentence on stderr."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # the program may have left its own
     try:
@@ -142,36 +142,3 @@ def _attempt(options: argparse.Namespace, line: _Line) -> Evaluation | int:
     finally:
         line.clear()
         signal.signal(signal.SIGINT, before)
-
-
-class _Line:
-    """A line of progress on a terminal's stderr."""
-
-    def __init__(self, operation: str) -> None:
-        self._operation, self._start, self._shown = operation, time.monotonic(), 0.0
-        self._drawn = False
-
-    def show(self, done: int, total: int, what: str) -> None:
-        now = time.monotonic()
-        if not sys.stderr.isatty() or now - self._shown < 0.2 or done == 0:
-            return
-        left = (now - self._start) * (total - done) / done
-        text = f"{self._operation}: {100 * done / total:3.0f} %, {_span(left)} left, {what}"
-        print(f"\r\033[K{text[:110]}", end="", file=sys.stderr, flush=True)
-        self._shown, self._drawn = now, True
-
-    def clear(self) -> None:
-        if self._drawn:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-            self._drawn = False
-
-    def end(self, sentence: str, code: int) -> int:
-        self.clear()
-        print(f"microscale {self._operation}: {sentence}", file=sys.stderr)
-        return code
-
-
-def _span(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

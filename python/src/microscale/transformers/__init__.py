@@ -22,6 +22,7 @@ except ImportError as error:
 from ._accelerate import Accelerated, accelerate
 from ._attention import register as _register
 from ._cache import Cache
+from ._calibration import Calibration, calibrate
 from ._evaluation import Evaluation, evaluate
 from ._load import from_pretrained
 from ._quantizer import MicroscaleConfig
@@ -33,9 +34,11 @@ _register_method()
 __all__ = [
     "Accelerated",
     "Cache",
+    "Calibration",
     "Evaluation",
     "MicroscaleConfig",
     "accelerate",
+    "calibrate",
     "evaluate",
     "from_pretrained",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM, __version__
 from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import (
     WeightConverter,
@@ -71,6 +71,9 @@ def description_of(folder: str) -> dict[str, Any]:
 def empty_model(folder: str, dtype: torch.dtype, device: torch.device) -> Any:
     """The model that a folder describes, its parameters on the meta device; what is computed from the
     description (frequencies of rotary embeddings) on `device`."""
+    kind = description_of(folder).get("model_type")
+    if kind not in CONFIG_MAPPING and "auto_map" not in description_of(folder):
+        raise ValueError(f"{folder}: transformers {__version__} knows no models of the type '{kind}'")
     config = AutoConfig.from_pretrained(folder)
     if hasattr(config, "quantization_config"):
         del config.quantization_config
@@ -114,6 +117,10 @@ class BlockWeights:
         """What the file has for a parameter: a BlockTensor, an array, or None where it is not one tensor."""
         sources = self._sources.get(name, ())
         return self._file[sources[0]] if len(sources) == 1 else None
+
+    def sources(self, name: str) -> list[str]:
+        """What the file calls a parameter, or the tensors that it is made of."""
+        return list(self._sources.get(name, ()))
 
     def load(self, chosen: Chosen) -> None:
         """Reads what is chosen. ValueError where the folder lacks some of it."""

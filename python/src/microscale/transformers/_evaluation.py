@@ -134,8 +134,8 @@ def evaluate(
             for one in (model, other)
             if one is not None
         ]
-        ids, bos = _ids_of(sides, text, tokens, tokenizer)
-        every = _chunks_of(ids, context, chunks, bos)
+        ids, bos = ids_of(sides, text, tokens, tokenizer)
+        every = chunks_of(ids, context, chunks, bos)
         _check_words(sides, every)
         sums = _run(sides, every, progress)
     figures: dict[str, Any] = sums.figures()
@@ -195,19 +195,19 @@ def _run(sides: list[Side], every: Tensor, progress: Callable[[int, int, str], A
 # Text
 
 
-def _ids_of(sides: list[Side], text: Any, tokens: Any, tokenizer: Any) -> tuple[list[int], int | None]:
+def ids_of(sides: list[Side], text: Any, tokens: Any, tokenizer: Any) -> tuple[list[int], int | None]:
     """Tokens, and the one that every chunk begins with, if the model's texts begin with one."""
     if tokens is not None:
         return [int(one) for one in tokens], None
     if not isinstance(text, str):
         with open(text, "rb") as file:  # line ends as they are
             text = file.read().decode("utf-8")
-    first = tokenizer if tokenizer is not None else _tokenizer_of(sides[0])
+    first = tokenizer if tokenizer is not None else tokenizer_of(sides[0])
     if first is None:
         raise ValueError(f"{sides[0].name}: it has no tokenizer; pass tokenizer= or tokens=")
     ids = list(first(text, verbose=False)["input_ids"])
     if len(sides) > 1 and tokenizer is None:
-        second = _tokenizer_of(sides[1])
+        second = tokenizer_of(sides[1])
         some = text[:20000]
         if (
             second is not None
@@ -221,7 +221,7 @@ def _ids_of(sides: list[Side], text: Any, tokens: Any, tokenizer: Any) -> tuple[
     return ids, bos if bos is not None and ids[:1] == [bos] else None
 
 
-def _tokenizer_of(side: Side) -> Any:
+def tokenizer_of(side: Side) -> Any:
     from transformers import AutoTokenizer
 
     try:
@@ -230,7 +230,7 @@ def _tokenizer_of(side: Side) -> Any:
         return None
 
 
-def _chunks_of(ids: list[int], context: int, most: int | None, bos: int | None) -> Tensor:
+def chunks_of(ids: list[int], context: int, most: int | None, bos: int | None) -> Tensor:
     """(chunks, context), without the rest."""
     count = len(ids) // context
     if count == 0:

@@ -18,8 +18,8 @@ from ..torch._module import Parts, _stacked, quantized, quantized_together, requ
 from ._gpt_oss import GptOssFile
 from ._trial import agree, some_input
 
-_WORDS = {"gate_proj": 0, "w1": 0, "up_proj": 1, "w3": 1, "down_proj": 2, "w2": 2}
-_NAME = re.compile(rf"(.*\.(\d+)\..*experts)\.(\d+)\.({'|'.join(_WORDS)})\.weight$")
+WORDS = {"gate_proj": 0, "w1": 0, "up_proj": 1, "w3": 1, "down_proj": 2, "w2": 2}
+NAME = re.compile(rf"(.*\.(\d+)\..*experts)\.(\d+)\.({'|'.join(WORDS)})\.weight$")
 
 Group = list[dict[int, str]]
 """Of the gate, the up and the down projection: the tensor of each expert, by its number."""
@@ -171,10 +171,10 @@ class ExpertReader:
         except (NotImplementedError, ValueError) as error:
             self._why = f": {error}"
         for name in self._file:
-            found = _NAME.match(name)
+            found = NAME.match(name)
             if found:
                 group = self._layers.setdefault(found[2], [{}, {}, {}])
-                group[_WORDS[found[4]]][int(found[3])] = name
+                group[WORDS[found[4]]][int(found[3])] = name
 
     def read(self, name: str, module: Any) -> tuple[Experts | None, str]:
         """The module `name` of a model, packed; or None and why not."""

@@ -19,6 +19,9 @@ from ._block_weights import BlockWeights, description_of, empty_model, readable
 Step = Callable[[float], None]
 """Called with the multiply-adds that were done."""
 
+Visit = Callable[[int, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+"""Called in place of each block with its number, the block and its arguments; gives what the block gives."""
+
 ROWS = {"cpu": 2048, "cuda": 32768}
 """Tokens that go through a block at once."""
 
@@ -45,7 +48,7 @@ class Side:
         longest = max((len(one) for one in lists), default=0)
         self.blocks = next((list(one) for one in lists if len(one) == longest), [])
         names = {id(module): module_name for module_name, module in model.named_modules()}
-        self._prefixes = [names[id(block)] + "." for block in self.blocks]
+        self.prefixes = [names[id(block)] + "." for block in self.blocks]
         self._base = names[id(model.base_model)] + "."
         self._output: Any = None  # of the body, without its hidden states
 
@@ -61,9 +64,10 @@ class Side:
 
     # What it gives
 
-    def hidden(self, ids: Tensor, scored: slice, step: Step) -> Tensor:
+    def hidden(self, ids: Tensor, scored: slice, step: Step, visit: Visit | None = None) -> Tensor:
         """Final hidden states (chunks, scored, hidden) of ids (chunks, tokens), each chunk by itself."""
-        with self._resident(self._in_body), self._taken_apart(ids.shape[0], ids.shape[1], step):
+        apart = self._taken_apart(ids.shape[0], ids.shape[1], step, visit)
+        with self._resident(self._in_body), apart:
             output = self.model.base_model(input_ids=ids.to(self.device), use_cache=False)
         hidden = output.last_hidden_state[:, scored].clone()
         output.last_hidden_state, self._output = None, output
@@ -80,12 +84,12 @@ class Side:
             some = torch.zeros(1, len(hidden), dtype=torch.long, device=self.device)
             return self.model(input_ids=some, use_cache=False).logits[0]  # type: ignore[no-any-return]
 
-        with self._resident(lambda name: not name.startswith(self._base)), _replaced(base) as set_forward:
+        with self._resident(lambda name: not name.startswith(self._base)), replaced(base) as set_forward:
             set_forward(lambda *_, **__: self._output)
             yield logits
 
     def _in_body(self, name: str) -> bool:
-        return name.startswith(self._base) and not name.startswith(tuple(self._prefixes))
+        return name.startswith(self._base) and not name.startswith(tuple(self.prefixes))
 
     @contextlib.contextmanager
     def _resident(self, chosen: Callable[[str], bool]) -> Iterator[None]:
@@ -99,31 +103,34 @@ class Side:
             self.weights.release(chosen)
 
     @contextlib.contextmanager
-    def _taken_apart(self, chunks: int, tokens: int, step: Step) -> Iterator[None]:
+    def _taken_apart(self, chunks: int, tokens: int, step: Step, visit: Visit | None) -> Iterator[None]:
         """Within it, blocks and what follows them take a few chunks of a batch at a time, and each block is
         in memory while it is called only."""
         size = max(1, ROWS.get(self.device.type, 2048) // tokens)
         each = self.block_cost() / max(len(self.blocks), 1) * tokens
         with contextlib.ExitStack() as stack:
-            for block, prefix in zip(self.blocks, self._prefixes, strict=True):
+            for number, (block, prefix) in enumerate(zip(self.blocks, self.prefixes, strict=True)):
                 inner = _in_parts(block.forward, chunks, size, lambda n: step(n * each))
 
-                def forward(*args: Any, _inner: Any = inner, _prefix: str = prefix, **kwargs: Any) -> Any:
+                def resident(*args: Any, _inner: Any = inner, _prefix: str = prefix, **kwargs: Any) -> Any:
                     with self._resident(lambda name: name.startswith(_prefix)):
                         return _inner(*args, **kwargs)
 
-                stack.enter_context(_replaced(block))(forward)
+                def forward(*args: Any, _run: Any = resident, _number: int = number, **kwargs: Any) -> Any:
+                    return _run(*args, **kwargs) if visit is None else visit(_number, _run, args, kwargs)
+
+                stack.enter_context(replaced(block))(forward)
             for child in self.decoder.children():
                 if not isinstance(child, (nn.ModuleList, nn.Embedding)) and any(
                     True for _ in child.parameters()
                 ):
                     part = _in_parts(child.forward, chunks, size, lambda n: None)
-                    stack.enter_context(_replaced(child))(part)
+                    stack.enter_context(replaced(child))(part)
             yield
 
 
 @contextlib.contextmanager
-def _replaced(module: nn.Module) -> Iterator[Callable[[Any], None]]:
+def replaced(module: nn.Module) -> Iterator[Callable[[Any], None]]:
     """A forward of its own for a while."""
     before = vars(module).get("forward")
     try:

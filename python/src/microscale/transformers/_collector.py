@@ -1,0 +1,249 @@
+"""Collector: the inputs of the layers of one block, seen while it runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from ._experts import dense_experts
+from ._layer_names import ONE_BY_ONE, LayerNames
+from ._side import replaced
+from ._statistics import Sums, hessian, means
+
+Expert = tuple[str, str, str]
+"""Names of its gate, up and down projection."""
+
+
+class Collector:
+    """Sums of every distinct input of a block, by the first layer that reads it."""
+
+    def __init__(self, prefix: str, block: nn.Module, names: LayerNames, room: int | None) -> None:
+        """room: bytes of Hessians at a time, though one is always held; None: no Hessians."""
+        linears = [(name, one) for name, one in block.named_modules() if isinstance(one, nn.Linear)]
+        self._linears = [(names.linear(prefix + name), one) for name, one in linears]
+        self._stacked: list[tuple[nn.Module, list[Expert]]] = []
+        for parent, _, child, module in dense_experts(block):
+            full = f"{prefix}{parent}.{child}" if parent else prefix + child
+            self._stacked.append((module, names.experts(full, module)))
+        self.sums: dict[str, Sums] = {}
+        self.shares: dict[str, str] = {}
+        self._pools: dict[str, Sums] = {}
+        """What all experts of a layer took in at the same place."""
+        self._pool_of: dict[str, str] = {}
+        self._room, self._first = room, True
+        self._left: list[str] = []
+        self._round = _Round()
+        for modules, _ in self._linears:
+            self.shares.update(dict.fromkeys(modules[1:], modules[0]))
+            if found := ONE_BY_ONE.match(modules[0]):
+                self._pool_of[modules[0]] = f"{found[1]}.*.{found[3]}"
+        for _, experts in self._stacked:
+            for gate, up, down in experts:
+                self._pool_of[gate], self._pool_of[down] = experts[0][0] + "*", experts[0][2] + "*"
+                self.shares[up] = gate
+
+    def run(self, block: Callable[[], Any], write: Callable[[dict[str, Tensor]], None]) -> Any:
+        """What the block gives; tensors of the file are written as they are complete. The block runs as
+        often as it takes to have room for every Hessian."""
+        while True:
+            self._wanted, self._left = set(self._left), []
+            self._held = sum(one.product_bytes() for one in self._pools.values() if one.products is not None)
+            self._fresh = False
+            with self._watched():
+                result = block()
+            if self._first:
+                self._settle_unreached()
+            write(self._complete())
+            self._first = False
+            if not self._left:
+                return result
+            del result
+
+    def unreached(self) -> list[str]:
+        """Layers that no token came to, and for which there is nothing else."""
+        every = [module for modules, _ in self._linears for module in modules]
+        every += [module for _, experts in self._stacked for expert in experts for module in expert]
+        return [one for one in every if self.shares.get(one, one) not in self.sums]
+
+    def few(self) -> dict[str, int]:
+        """Experts whose means are more their layer's than their own, and their tokens."""
+        found = {}
+        for module, sums in self.sums.items():
+            pool = self._pool(module)
+            if pool is not None and sums.rows < pool.prior():
+                found[module] = sums.rows
+        return found
+
+    # Layers
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        self._round = _Round()
+        with contextlib.ExitStack() as stack:
+            for modules, linear in self._linears:
+
+                def before(_: Any, args: Any, kwargs: Any, module: str = modules[0]) -> None:
+                    self._enter(module, args[0] if args else kwargs["input"])
+
+                stack.callback(linear.register_forward_pre_hook(before, with_kwargs=True).remove)
+            for stacked, experts in self._stacked:
+                stack.enter_context(replaced(stacked))(self._experts_forward(stacked, experts))
+            yield
+
+    def _enter(self, module: str, x: Tensor) -> None:
+        owner = self._round.owner(module, x)
+        if owner != module and module not in self.sums:
+            known = self.shares.setdefault(module, owner)
+        else:
+            known = self.shares.get(module, module)
+        if known != (owner if module not in self.sums else module):
+            raise NotImplementedError(f"{module}: it reads what {known} reads at times, and not at others")
+        if owner == module or module in self.sums:
+            self._feed(module, x)
+
+    def _experts_forward(self, stacked: nn.Module, experts: list[Expert]) -> Callable[..., Any]:
+        inner = stacked.forward
+
+        def see(key: str, number: int, x: Tensor) -> None:
+            gate, up, down = experts[number]
+            if not key.startswith("up_"):  # it reads what the gate reads
+                self._feed(down if key.startswith("down") else gate, x)
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            self._add(self._pools, experts[0][0] + "*", args[0] if args else kwargs["hidden_states"])
+            with _Products(stacked, see):
+                return inner(*args, **kwargs)
+
+        return forward
+
+    def _feed(self, module: str, x: Tensor) -> None:
+        pool = self._pool_of.get(module)
+        stacked_gates = (experts[0][0] + "*" for _, experts in self._stacked)
+        if pool is not None and pool not in stacked_gates:
+            self._add(self._pools, pool, x)
+        self._add(self.sums, module, x)
+
+    # Sums
+
+    def _add(self, into: dict[str, Sums], name: str, x: Tensor) -> None:
+        rows = x.reshape(-1, x.shape[-1])
+        if len(rows) == 0:
+            return
+        if name not in into:
+            into[name] = Sums(rows.shape[1], rows.device)
+        sums = into[name]
+        if self._first:
+            sums.add(rows)
+        if self._has_room(name, sums):
+            sums.add_products(rows)
+
+    def _has_room(self, name: str, sums: Sums) -> bool:
+        """For its Hessian in this run. What comes after one that had none has none either, so that a pool is
+        complete before its experts."""
+        if self._room is None or sums.complete:
+            return False
+        if sums.products is None and name not in self._left and (self._first or name in self._wanted):
+            if self._left or (self._fresh and self._held + sums.product_bytes() > self._room):
+                self._left.append(name)
+            else:
+                sums.hold_products()
+                self._held, self._fresh = self._held + sums.product_bytes(), True
+        return sums.products is not None
+
+    def _pool(self, module: str) -> Sums | None:
+        return self._pools.get(self._pool_of.get(module, ""))
+
+    def _settle_unreached(self) -> None:
+        """Experts without a token get sums of none, where the layer has others."""
+        matches = [ONE_BY_ONE.match(modules[0]) for modules, _ in self._linears]
+        siblings = {
+            (found[1], found[3]): ONE_BY_ONE.match(self.shares[found[0]])
+            for found in matches
+            if found and found[0] in self.shares
+        }
+        for found in matches:
+            if found and found[0] not in self.sums and found[0] not in self.shares:
+                if other := siblings.get((found[1], found[3])):
+                    self.shares[found[0]] = f"{found[1]}.{found[2]}.{other[3]}"
+        owners = [one for one in self._pool_of if one not in self.sums and one not in self.shares]
+        for module in owners:
+            pool = self._pool(module)
+            if pool is not None and self._some_expert_was_seen(module):
+                self.sums[module] = Sums(pool.columns, pool.device)
+
+    def _some_expert_was_seen(self, module: str) -> bool:
+        name = self._pool_of[module]
+        return any(sums.rows for one, sums in self.sums.items() if self._pool_of.get(one) == name)
+
+    def _complete(self) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for pool in self._pools.values():
+            pool.complete = pool.products is not None
+        for module, sums in self.sums.items():
+            if not sums.finite():
+                raise ValueError(
+                    f"{module}: NaN or Inf in its inputs; weights before it are not finite, or the numbers "
+                    "are too large for this dtype (float32 has the widest range)"
+                )
+            pool = self._pool(module)
+            if self._first:
+                found.update(means(sums, pool).tensors(module))
+                shared = [one for one, owner in self.shares.items() if owner == module]
+                found.update((one, found[module].clone()) for one in shared)
+            ready = pool is not None and pool.complete if sums.rows == 0 else sums.products is not None
+            if ready and not sums.complete:
+                found[module + ".hessian"] = hessian(sums, pool)
+                sums.complete = True
+        return found
+
+
+class _Round:
+    """One run of a block's code: which layer read a tensor first."""
+
+    def __init__(self) -> None:
+        self._called: set[str] = set()
+        self._owners: dict[tuple[Any, ...], str] = {}
+        self._kept: list[Tensor] = []  # so that no other tensor gets its address
+
+    def owner(self, module: str, x: Tensor) -> str:
+        if module in self._called:
+            self.__init__()  # type: ignore[misc]
+        self._called.add(module)
+        version = 0 if x.is_inference() else x._version
+        key = (x.untyped_storage().data_ptr(), x.storage_offset(), x.shape[-1], x.numel(), version)
+        if key not in self._owners:
+            self._kept.append(x)
+        return self._owners.setdefault(key, module)
+
+
+class _Products(TorchFunctionMode):
+    """Sees the products of a module of stacked experts with the weights of one of them."""
+
+    def __init__(self, module: nn.Module, see: Callable[[str, int, Tensor], None]) -> None:
+        super().__init__()
+        self._weights = [
+            (key, p) for key, p in module._parameters.items() if p is not None and key.endswith("_proj")
+        ]
+        self._see = see
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in ("linear", "matmul", "__matmul__", "mm") and len(args) > 1:
+            x, weight = args[:2]
+            if isinstance(weight, Tensor) and weight.dim() == 2:
+                for key, whole in self._weights:
+                    number = _slice_number(weight, whole)
+                    if number is not None:
+                        self._see(key, number, x)
+        return func(*args, **(kwargs or {}))
+
+
+def _slice_number(part: Tensor, whole: Tensor) -> int | None:
+    """Which of the matrices of `whole` a view is."""
+    if part.untyped_storage().data_ptr() != whole.untyped_storage().data_ptr():
+        return None
+    ahead = part.storage_offset() - whole.storage_offset()
+    return ahead // whole.stride(0) if 0 <= ahead < whole.numel() else None

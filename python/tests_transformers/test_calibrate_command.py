@@ -1,0 +1,103 @@
+"""microscale calibrate, as somebody types it."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+from test_evaluate import TEXT, tokenizer  # noqa: F401
+
+from microscale._calibrate_command import command
+
+PROGRAM = [sys.executable, "-m", "microscale"]
+
+
+@pytest.fixture()
+def run(capfd):
+    """In this process: torch takes seconds to be imported."""
+
+    def call(*arguments):
+        try:
+            code = command([str(word) for word in arguments])
+        except SystemExit as end:  # argparse's
+            code = end.code
+        out, err = capfd.readouterr()
+        return SimpleNamespace(returncode=code, stdout=out, stderr=err)
+
+    return call
+
+
+@pytest.fixture()
+def folder(models, tokenizer, tmp_path):  # noqa: F811
+    """A model with a tokenizer and a text of 167 words."""
+    shutil.copytree(models.path("llama", "dense"), tmp_path / "m")
+    tokenizer.save_pretrained(tmp_path / "m")
+    (tmp_path / "text").write_text(TEXT)
+    return tmp_path / "m"
+
+
+def test_from_the_text_to_a_smaller_model(folder, tmp_path, run):
+    statistics = tmp_path / "s.safetensors"
+    done = run(folder, "--text", tmp_path / "text", "-o", statistics, "--sequence", 32, "--tokens", 100)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == f"{statistics}: statistics of 14 layers, of 96 tokens in sequences of 32 (text)"
+    words = second.partition("Next: microscale ")[2].replace("FOLDER", str(tmp_path / "q")).split()
+    made = subprocess.run([*PROGRAM, *words], capture_output=True, text=True)
+    assert made.returncode == 0 and "weighted by importance" in made.stdout + made.stderr, made.stderr
+    assert run(folder, "-o", statistics).returncode == 3
+    done = run(
+        folder, "--random", "--hessian", "-o", tmp_path / "r", "--tokens", 64, "--sequence", 32, "--json"
+    )
+    found = json.loads(done.stdout)
+    assert found["hessian"] and found["text"] == "random token ids, seed 0" and found["layers"] == 14
+
+
+def test_sequences_come_from_all_of_the_text(folder, tmp_path, run):
+    every = []
+    for changed in (
+        None,
+        10,
+        110,
+        163,
+    ):  # of 168 tokens: two sequences of 32, the first and the third of five
+        words = TEXT.split()
+        if changed is not None:
+            words[changed] = "w250"
+        (tmp_path / "text").write_text(" ".join(words))
+        out = tmp_path / f"{changed}"
+        done = run(folder, "--text", tmp_path / "text", "-o", out, "--tokens", 64, "--sequence", 32)
+        assert done.returncode == 0, done.stderr
+        every.append(out.read_bytes())
+    assert [one == every[0] for one in every] == [True, False, True, True]
+
+
+def test_exit_codes(folder, tmp_path, run):
+    assert run(folder).returncode == 2  # no output
+    done = run(folder, "-o", tmp_path / "s", "--max-memory", "much")
+    assert done.returncode == 2 and "'much'; a size is 512M or 1GiB" in done.stderr
+    done = run(folder, "-o", tmp_path / "s", "--text", tmp_path / "absent")
+    assert done.returncode == 4 and "absent" in done.stderr and "Traceback" not in done.stderr
+    (tmp_path / "empty").write_text("")
+    done = run(folder, "-o", tmp_path / "s", "--text", tmp_path / "empty", "--tokens", 64)
+    assert done.returncode == 0 and "gives 1 tokens, of 64" in done.stderr  # <s>
+    assert run(tmp_path / "nothing", "-o", tmp_path / "t").returncode == 4
+
+
+def test_ctrl_c_and_resume(folder, tmp_path, run):
+    words = [str(folder), "--random", "-o", str(tmp_path / "s"), "--sequence", "256", "--tokens"]
+    running = subprocess.Popen([*PROGRAM, "calibrate", *words, "400000"], stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if (tmp_path / "s.part").exists():
+            break
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130 and "--resume goes on" in said and "Traceback" not in said, said
+    assert (tmp_path / "s.part").is_dir() and not (tmp_path / "s").exists()
+    done = run(*words, "512", "--resume")
+    assert done.returncode == 3 and "begun with another tokens" in done.stderr, done.stderr
