@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,7 @@ def calibrate(
         work = Work(target, plan, resume)
         try:
             stack.enter_context(_eager_experts(side.model))
+            stack.enter_context(_deterministic(side.device))
             records = _run(side, chunks, work, max_memory if hessian else None, progress)
             made = _made(records, chunks, target, side.name, said, hessian, notes)
             work.finish(_metadata(records, made, plan))
@@ -261,3 +263,22 @@ def _eager_experts(model: Any) -> Iterator[None]:
         yield
     finally:
         model.set_experts_implementation(before)
+
+
+@contextlib.contextmanager
+def _deterministic(device: torch.device) -> Iterator[None]:
+    """The same sums each time; on a CPU they are in any case."""
+    if device.type == "cpu":
+        yield
+        return
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Deterministic behavior was enabled")
+            yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])

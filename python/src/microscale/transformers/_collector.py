@@ -17,6 +17,9 @@ from ._statistics import Sums, hessian, means
 Expert = tuple[str, str, str]
 """Names of its gate, up and down projection."""
 
+_ROWS = 8192
+"""Of an input that are FP32 at a time."""
+
 
 class Collector:
     """Sums of every distinct input of a block, by the first layer that reads it."""
@@ -136,10 +139,12 @@ class Collector:
         if name not in into:
             into[name] = Sums(rows.shape[1], rows.device)
         sums = into[name]
-        if self._first:
-            sums.add(rows)
-        if self._has_room(name, sums):
-            sums.add_products(rows)
+        has_room = self._has_room(name, sums)
+        for some in rows.split(_ROWS):
+            if self._first:
+                sums.add(some)
+            if has_room:
+                sums.add_products(some)
 
     def _has_room(self, name: str, sums: Sums) -> bool:
         """For its Hessian in this run. What comes after one that had none has none either, so that a pool is
