@@ -33,6 +33,7 @@ constexpr std::array<std::string_view, 5> amax_suffixes{
     ".input_quantizer._amax", "_input_quantizer._amax", ".input_quantizer.amax", ".input_amax",
     ".amax"};
 constexpr std::string_view divisor_suffix = ".input_global_scale", scale_suffix = ".input_scale";
+constexpr std::string_view statistics_suffix = ".amax";  // a vector, of `microscale calibrate`
 
 bool cut_suffix(std::string_view& name, std::string_view suffix) {
   if (!name.ends_with(suffix)) return false;
@@ -58,6 +59,19 @@ Result<double> read_number(const InputFile& file, const TensorEntry& entry) {
     default:
       return static_cast<double>(bf16_to_float(as(std::uint16_t{})));
   }
+}
+
+// The largest of a vector F32, NaN if it has one.
+Result<double> read_largest(const InputFile& file, const TensorEntry& entry) {
+  std::vector<float> values(entry.bytes() / sizeof(float));
+  const std::span bytes(reinterpret_cast<std::uint8_t*>(values.data()), entry.bytes());
+  if (Status read = file.read_at(entry.begin, bytes); !read) return read.failure();
+  float largest = 0;
+  for (const float value : values) {
+    if (!(value <= largest)) largest = value;
+    if (std::isnan(value)) break;
+  }
+  return static_cast<double>(largest);
 }
 
 bool is_number(const TensorEntry& entry) {
@@ -149,6 +163,13 @@ Status InputAmaxes::read_json(std::string_view text) {
 Status InputAmaxes::read_tensors(const InputFile& file) {
   const auto header = read_safetensors_header(file);
   if (!header) return header.failure();
+  const auto statistics = read_statistics_metadata(header.value().metadata);
+  if (!statistics) {
+    return Failure{statistics.failure().code,
+                   fmt::format("quantize: the input scales '{}': {}", path_.string(),
+                               statistics.failure().message)};
+  }
+  if (statistics.value()) return read_statistics(file, header.value(), *statistics.value());
   Entries entries;
   for (const TensorEntry& entry : header.value().tensors) entries.emplace(entry.name, &entry);
   for (const TensorEntry& entry : header.value().tensors) {
@@ -163,6 +184,24 @@ Status InputAmaxes::read_tensors(const InputFile& file) {
     const auto value = read_number(file, entry);
     if (!value) return value.failure();
     add(entry.name, value.value(), "", entries);
+  }
+  return success();
+}
+
+Status InputAmaxes::read_statistics(const InputFile& file, const SafetensorsHeader& header,
+                                    const StatisticsMetadata& metadata) {
+  for (const TensorEntry& entry : header.tensors) {
+    std::string_view module = entry.name;
+    if (entry.type != StoredType::f32 || !cut_suffix(module, statistics_suffix)) continue;
+    const auto largest = read_largest(file, entry);
+    if (!largest) return largest.failure();
+    numbers_.emplace(module, Number{largest.value(), entry.name, "", true});
+  }
+  for (const auto& [module, owner] : metadata.shares) {
+    if (const auto found = numbers_.find(owner); found != numbers_.end()) {
+      const Number number = found->second;
+      numbers_.emplace(module, number);
+    }
   }
   return success();
 }

@@ -14,13 +14,15 @@
 
 #include "checkpoint/model_plan.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "checkpoint/statistics_metadata.hpp"
 #include "core/result.hpp"
 
 namespace microscale {
 
 /// What a file says, by module. Its main form is one number for each module, under the module's
 /// name: {"model.layers.0.mlp.up_proj": 12.5}, or a safetensors tensor with one element. What
-/// ModelOpt and llm-compressor store is taken too, see docs/checkpoints.md.
+/// ModelOpt and llm-compressor store is taken too, and the largest of each layer of what
+/// `microscale calibrate` wrote, see docs/checkpoints.md.
 class InputAmaxes {
  public:
   /// JSON, or safetensors. Fails on what cannot be read, not on numbers that no layer asks for.
@@ -48,6 +50,8 @@ class InputAmaxes {
   using Entries = std::unordered_map<std::string_view, const TensorEntry*>;
   Status read_json(std::string_view text);
   Status read_tensors(const InputFile& file);
+  Status read_statistics(const InputFile& file, const SafetensorsHeader& header,
+                         const StatisticsMetadata& metadata);
   void add(const std::string& name, double value, const std::string& problem,
            const Entries& beside);
 

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/convert.hpp"
+#include "checkpoint/safetensors_writer.hpp"
 #include "checkpoint/verify_model.hpp"
 #include "model_builder.hpp"
 #include "sample_model.hpp"
@@ -83,6 +85,42 @@ TEST_F(InputScales, other_tools_spellings_mean_what_these_tools_mean) {
 }
 
 // What llm-compressor stored is stored again, bit for bit.
+TEST_F(InputScales, statistics_of_calibrate_have_the_largest_of_each_layer) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  TestTensors vectors;
+  for (const std::string suffix : {"", ".mean", ".amax"}) {
+    vectors["a.q_proj" + suffix] =
+        tensor_of(StoredType::f32, {3}, {suffix == ".amax" ? 2.5f : 9.0f, 0.5f, 1.0f});
+  }
+  vectors["a.q_proj.hessian"] = tensor_of(StoredType::f32, {3, 3}, std::vector<float>(9, 7.0f));
+  vectors["a.o_proj.amax"] = tensor_of(StoredType::f32, {2}, {nan, 1.0f});
+  vectors["a.k_proj"] = tensor_of(StoredType::f32, {3}, {9.0f, 0.5f, 1.0f});
+  const auto open = [&](const SafetensorsMetadata& metadata) {
+    std::vector<PlannedTensor> planned;
+    for (const auto& [name, tensor] : vectors) {
+      planned.push_back({name, tensor.type, tensor.shape});
+    }
+    const SafetensorsLayout layout = take(plan_safetensors(planned, metadata));
+    std::string file = layout.header;
+    for (const TensorEntry& entry : layout.tensors) file += vectors.at(entry.name).bytes;
+    write_file(folder / "s.safetensors", file);
+    return InputAmaxes::open(folder / "s.safetensors");
+  };
+  const auto found = open({{"microscale_statistics", "1"},
+                           {"shares", R"({"a.k_proj": "a.q_proj", "a.v_proj": "a.none"})"}});
+  ASSERT_TRUE(succeeds(found));
+  EXPECT_EQ(amax_of(found, "a.q_proj"), 2.5);
+  EXPECT_EQ(amax_of(found, "a.k_proj"), 2.5);
+  EXPECT_EQ(found.value().find("a.v_proj").value(), nullptr);
+  EXPECT_TRUE(fails_with(found.value().find("a.o_proj"), "'a.o_proj.amax' is not finite"));
+  EXPECT_EQ(found.value().strangers({"a.q_proj", "a.k_proj"}),
+            std::vector<std::string>{"a.o_proj.amax"});
+  EXPECT_TRUE(fails_with(open({{"microscale_statistics", "3"}}), "s.safetensors': its metadata"));
+  const auto plain = open({});  // of another tool: these vectors are no numbers
+  ASSERT_TRUE(succeeds(plain));
+  EXPECT_TRUE(fails_with(plain.value().find("a.o_proj"), "one number was wanted"));
+}
+
 TEST_F(InputScales, a_stored_scale_survives) {
   for (const float scale : {1e-3f, 0.7f, 123.456f, 3.1e7f}) {
     const auto file = tensors(number("a.input_global_scale", scale));
