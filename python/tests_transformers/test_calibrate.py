@@ -192,6 +192,24 @@ def test_one_token_and_experts_that_none_came_to(models, tmp_path):
     assert found[never + ".w2.amax"].max() > 0 and shares[never + ".w3"] == never + ".w1"
 
 
+def test_experts_whose_code_cannot_be_watched_are_named(models, tmp_path):
+    def at_once(self, hidden, index, weights):
+        share = torch.zeros(len(hidden), self.num_experts).scatter(1, index, weights)
+        gate, up = torch.einsum("tk,enk->etn", hidden, self.gate_up_proj).chunk(2, -1)
+        every = torch.einsum("etn,ekn->tek", self.act_fn(gate) * up, self.down_proj)
+        return (every * share[..., None]).sum(1)
+
+    model = AutoModelForCausalLM.from_pretrained(models.path("mixtral", "dense"), dtype=torch.float32)
+    for layer in model.model.layers:
+        layer.mlp.experts.forward = at_once.__get__(layer.mlp.experts)
+    made = ms.calibrate(model, IDS, out=tmp_path / "s", hessian=True, **WORDS)
+    first = "model.layers.0.block_sparse_moe.experts.0.w1"
+    assert len(made.unseen) == 24 and made.unseen[0] == first and not made.unreached and not made.few
+    assert f"the code of 24 layers of experts, the first {first}" in made.notes[0]
+    found, tokens, _ = read(tmp_path / "s")
+    assert len(tokens) == 4 and not any("experts" in name for name in found)
+
+
 def changed(models, folder, change):
     model = AutoModelForCausalLM.from_pretrained(models.path("llama", "dense"), dtype=torch.float32)
     change(model.model.layers[1])

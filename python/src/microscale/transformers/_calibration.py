@@ -44,6 +44,8 @@ class Calibration:
     """Experts whose statistics are more their layer's than their own, and the tokens that came to each."""
     unreached: list[str]
     """Layers that no token came to: they have no statistics."""
+    unseen: list[str]
+    """Experts whose code cannot be watched: they have none either."""
     dead: dict[str, int]
     """Layers and the number of their columns in which every token had 0."""
     notes: list[str] = dataclasses.field(default_factory=list)
@@ -160,6 +162,7 @@ def _run(
             "shares": collector.shares,
             "few": collector.few(),
             "unreached": collector.unreached(),
+            "unseen": collector.unseen(),
             "dead": {module: one.dead() for module, one in sums.items() if one.dead()},
         }
         work.finish_block(number, record, result)
@@ -188,7 +191,9 @@ def _made(
         {key: value for record in records for key, value in record[part].items()}
         for part in ("shares", "few", "dead")
     )
-    unreached = [module for record in records for module in record["unreached"]]
+    unreached, unseen = (
+        [module for record in records for module in record[part]] for part in ("unreached", "unseen")
+    )
     owners = [module for record in records for module in record["tokens"]]
     if not owners:
         raise ValueError(f"{name}: its blocks have no linear layers of dense weights that a token came to")
@@ -200,6 +205,11 @@ def _made(
         )
     if unreached:
         notes.append(f"no token came to {len(unreached):,} layers, the first {unreached[0]}: no statistics")
+    if unseen:
+        notes.append(
+            f"the code of {len(unseen):,} layers of experts, the first {unseen[0]}, multiplies by no expert "
+            "alone, which cannot be watched: no statistics"
+        )
     if dead:
         most = max(dead, key=lambda one: dead[one])
         notes.append(
@@ -218,6 +228,7 @@ def _made(
         shares=shares,
         few=few,
         unreached=unreached,
+        unseen=unseen,
         dead=dead,
         notes=notes,
     )

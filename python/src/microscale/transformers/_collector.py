@@ -69,7 +69,15 @@ class Collector:
     def unreached(self) -> list[str]:
         """Layers that no token came to, and for which there is nothing else."""
         every = [module for modules, _ in self._linears for module in modules]
-        every += [module for _, experts in self._stacked for expert in experts for module in expert]
+        for _, experts in self._stacked:
+            if experts[0][0] + "*" not in self._pools:
+                every += [module for expert in experts for module in expert]
+        return [one for one in every if self.shares.get(one, one) not in self.sums]
+
+    def unseen(self) -> list[str]:
+        """Experts that tokens came to, but whose code has no product that could be seen."""
+        reached = [experts for _, experts in self._stacked if experts[0][0] + "*" in self._pools]
+        every = [module for experts in reached for expert in experts for module in expert]
         return [one for one in every if self.shares.get(one, one) not in self.sums]
 
     def few(self) -> dict[str, int]:
