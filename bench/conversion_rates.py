@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
 """How fast models are quantized and converted, beside `cp` of the same bytes: synthetic Llama-like models of SIZE, written to
-PLACE and removed again. One table: what was done, how long it took, the figure that matters, and the one that is wanted.
+PLACE and removed again. One table: what was done, how long it took, the processor time of all threads and of the system on
+their behalf, the figure that matters, and the one that is wanted.
 
-usage: bench/conversion_rates.py [MICROSCALE] [--size 16G] [--place FOLDER] [--mpi MICROSCALE] [--only WORD]
+usage: bench/conversion_rates.py [MICROSCALE] [--size 16G] [--place FOLDER] [--mpi MICROSCALE] [--only WORD] [--repeat 1]
 
 Takes three times SIZE on the disk. For figures of the program and not of the disk, PLACE is a fast disk or memory
-(/dev/shm), and nothing else runs. --mpi names a program built with MICROSCALE_MPI=ON for the comparison of four ranks with
-four threads; without it, and without mpirun, that line says NOT RUN.
+(/dev/shm), and nothing else runs. Where something else does, the processor time says what the clock cannot: `at most` is the
+share of cp's rate that it leaves two cores. Of --repeat runs the fastest counts, each beside a cp of its own. --mpi names a
+program built with MICROSCALE_MPI=ON for the comparison of four ranks with four threads; without it, and without mpirun, that
+line says NOT RUN.
 """
 import argparse
+import collections
 import json
+import math
 import os
 import shutil
 import struct
@@ -20,6 +25,7 @@ import time
 from pathlib import Path
 
 MEMORY = 1 << 30  # what --max-memory is by default
+CORES = 2  # that the wanted figures are for
 SHARDS = 8
 TILE = 8 << 20  # bytes of random data that tensors are made of
 
@@ -115,6 +121,15 @@ def make_model(folder, kind, size):
     count, width, modules = layers(size / per_element)
     folder.mkdir()
     shards = [[] for _ in range(SHARDS)]
+
+    def keep(shard, name, shape):
+        shards[shard].append((name, "BF16", shape, 2 * math.prod(shape), tiles["bf16"]))
+
+    keep(0, "model.embed_tokens.weight", [256, width])
+    keep(-1, "model.norm.weight", [width])
+    for i in range(count):
+        for norm in ("input_layernorm", "post_attention_layernorm"):
+            keep(i * SHARDS // count, f"model.layers.{i}.{norm}.weight", [width])
     for module, (n, k) in modules.items():
         shard = shards[int(module.split(".")[2]) * SHARDS // count]
         shard += [(f"{module}.{ending}", *rest) for ending, *rest in weight(n, k, tiles)]
@@ -126,15 +141,19 @@ def make_model(folder, kind, size):
         total += sum(tensor[3] for tensor in tensors)
     (folder / "model.safetensors.index.json").write_text(
         json.dumps({"metadata": {"total_size": total}, "weight_map": names}))
-    config = {"model_type": "llama", "hidden_size": width, "num_hidden_layers": count, "torch_dtype": "bfloat16"}
+    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": width, "num_hidden_layers": count,
+              "vocab_size": 256, "tie_word_embeddings": True, "torch_dtype": "bfloat16"}
     if description:
         config["quantization_config"] = description
     (folder / "config.json").write_text(json.dumps(config))
     return sum(n * k for n, k in modules.values()), total
 
 
-def run(command, target):
-    """Seconds and MiB of resident memory at most; the target is removed."""
+Cost = collections.namedtuple("Cost", "seconds cpu memory")  # cpu: seconds of all threads and processes; memory: MiB
+
+
+def run(command, target=None):
+    """The target is removed."""
     begin = time.monotonic()
     child = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     said = child.stderr.read()
@@ -143,71 +162,121 @@ def run(command, target):
     if child.returncode:
         sys.exit(f"{' '.join(map(str, command))} ended with {child.returncode}: {said.decode()}")
     seconds = time.monotonic() - begin
-    shutil.rmtree(target)
-    return seconds, usage.ru_maxrss / 1024
+    if target:
+        shutil.rmtree(target)
+    return Cost(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def copy(source, target):
-    """Seconds for a copy that lies on the disk, as what microscale writes does when it ends."""
-    begin = time.monotonic()
-    subprocess.run(["cp", "-r", source, target], check=True)
+    """A copy that lies on the disk, as what microscale writes does when it ends."""
+    begin, own = time.monotonic(), time.process_time()
+    cost = run(["cp", "-r", source, target])
     for path in target.iterdir():
         with open(path, "rb") as file:
             os.fsync(file.fileno())
-    seconds = time.monotonic() - begin
+    cost = Cost(time.monotonic() - begin, cost.cpu + time.process_time() - own, cost.memory)
     shutil.rmtree(target)
-    return seconds
+    return cost
+
+
+def least(costs):
+    """The fastest of several runs, with the least processor time of any."""
+    costs = list(costs)
+    return Cost(min(c.seconds for c in costs), min(c.cpu for c in costs), max(c.memory for c in costs))
 
 
 class Table:
     def __init__(self):
-        print(f"{'what':44} {'seconds':>8} {'GB/s':>6} {'Gelem/s':>8} {'MiB':>6}  figure")
+        print(f"{'what':44} {'seconds':>8} {'cpu s':>7} {'GB/s':>6} {'Gelem/s':>8} {'MiB':>6}  figure")
 
-    def row(self, what, seconds, total, elements, memory=None, figure=""):
-        print(f"{what:44} {seconds:8.2f} {total / seconds / 1e9:6.2f} {elements / seconds / 1e9:8.3f} "
-              f"{'' if memory is None else format(memory, '.0f'):>6}  {figure}", flush=True)
+    def row(self, what, cost, total, elements, figure=""):
+        print(f"{what:44} {cost.seconds:8.2f} {cost.cpu:7.2f} {total / cost.seconds / 1e9:6.2f} "
+              f"{elements / cost.seconds / 1e9:8.3f} {cost.memory:6.0f}  {figure}", flush=True)
 
 
 def peak(memory):
     return f"memory {memory / (MEMORY >> 20):.0%} of --max-memory (wanted below 100 %)"
 
 
-def measure_quantize(program, place, size, table):
+def measure_quantize(given, place, size, table):
     rates = {}
     for kind, name in (("bf16", "BF16"), ("fp8", "FP8 blocks")):
         elements, total = make_model(place / "in", kind, size)
-        seconds, memory = run([program, "quantize", place / "in", "-o", place / "out", "--format", "nvfp4"], place / "out")
+        command = [given.microscale, "quantize", place / "in", "-o", place / "out", "--format", "nvfp4"]
+        cost = least(run(command, place / "out") for _ in range(given.repeat))
         shutil.rmtree(place / "in")
-        rates[kind] = elements / seconds
-        figure = "" if kind == "bf16" else f"{rates['fp8'] / rates['bf16']:.2f} x BF16 per element (wanted 1.00); "
-        table.row(f"quantize {name} -> NVFP4 (search)", seconds, total, elements, memory, figure + peak(memory))
+        rates[kind] = elements / cost.seconds, elements / cost.cpu
+        figure = ""
+        if kind == "fp8":
+            clock, cpu = (rates["fp8"][i] / rates["bf16"][i] for i in (0, 1))
+            figure = f"{clock:.2f} x BF16 per element (wanted 1.00), by processor time {cpu:.2f}; "
+        table.row(f"quantize {name} -> NVFP4 (search)", cost, total, elements, figure + peak(cost.memory))
 
 
-def measure_convert(program, place, size, table):
+def measure_convert(given, place, size, table):
     for kind, what in (("nvfp4", "convert NVFP4 to ModelOpt, same payload"), ("mxfp4", "convert MXFP4 -> NVFP4, exact cast")):
         elements, total = make_model(place / "in", kind, size)
-        copied = copy(place / "in", place / "out")
-        table.row(f"cp of the {kind.upper()} folder", copied, total, elements)
-        command = [program, "convert", place / "in", "-o", place / "out", "--to", "modelopt", "--exact"]
-        seconds, memory = run(command, place / "out")
+        command = [given.microscale, "convert", place / "in", "-o", place / "out", "--to", "modelopt", "--exact"]
+        pairs = [(copy(place / "in", place / "out"), run(command, place / "out")) for _ in range(given.repeat)]
+        copied, cost = (least(each) for each in zip(*pairs))
         shutil.rmtree(place / "in")
-        table.row(what, seconds, total, elements, memory,
-                  f"{copied / seconds:.0%} of cp (wanted 80 %); " + peak(memory))
+        table.row(f"cp of the {kind.upper()} folder", copied, total, elements)
+        table.row(what, cost, total, elements,
+                  f"{copied.seconds / cost.seconds:.0%} of cp (wanted 80 %), by processor time at most "
+                  f"{copied.cpu / (cost.cpu / CORES):.0%}; " + peak(cost.memory))
 
 
-def measure_ranks(program, place, size, table):
-    if not program or not shutil.which("mpirun"):
-        print(f"{'four ranks beside four threads':44} NOT RUN: {'mpirun is missing' if program else 'give --mpi MICROSCALE'}")
+def write_gguf(path, size):
+    """A file of Q4_K blocks of a small spread; returns its values."""
+    block, values, rows, cols = 144, 256, 4096, 4096
+    head = struct.pack("<ee", 0.002, 0.001)
+    tile = b"".join(head + bytes(each) for each in zip(*[iter(os.urandom((TILE // block) * 140))] * 140))
+    count = max(1, size // (rows * cols // values * block))
+
+    def text(word):
+        return struct.pack("<Q", len(word)) + word.encode()
+
+    each = rows * cols // values * block
+    header = b"GGUF" + struct.pack("<IQQ", 3, count, 1) + text("general.architecture") + struct.pack("<I", 8) + text("bench")
+    for i in range(count):
+        header += text(f"blk.{i}.w.weight") + struct.pack("<IQQIQ", 2, cols, rows, 12, i * each)
+    with open(path, "wb") as file:
+        file.write(header + b"\0" * (-len(header) % 32))
+        for _ in range(count):
+            left = each
+            while left:
+                part = tile[:left]
+                file.write(part)
+                left -= len(part)
+    return count * rows * cols
+
+
+def measure_gguf(given, place, size, table):
+    """Decoding Q4_K: what `dequantize` needs beside copying the values that it writes."""
+    values = write_gguf(place / "in.gguf", size // 4)
+    command = [given.microscale, "compare", place / "in.gguf", place / "in.gguf", "--json"]
+    cost = least(run(command) for _ in range(given.repeat))
+    figure = f"{2 * values * 2 / cost.cpu / 1e9:.2f} GB/s of BF16 values a core, read, decoded and compared (wanted 1.00)"
+    table.row("decode GGUF Q4_K (compare with itself)", cost, 2 * (place / "in.gguf").stat().st_size, 2 * values, figure)
+    (place / "in.gguf").unlink()
+
+
+def measure_ranks(given, place, size, table):
+    if not given.mpi or not shutil.which("mpirun"):
+        print(f"{'four ranks beside four threads':44} NOT RUN: "
+              f"{'mpirun is missing' if given.mpi else 'give --mpi MICROSCALE'}")
         return
     elements, total = make_model(place / "in", "bf16", size)
     command = ["quantize", place / "in", "-o", place / "out", "--format", "nvfp4", "--threads"]
-    threads, memory = run([program, *command, 4], place / "out")
-    table.row("one process, four threads", threads, total, elements, memory)
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    ranks, memory = run(["mpirun", *root, "--oversubscribe", "-n", 4, program, *command, 1], place / "out")
+    ranked = ["mpirun", *root, "--oversubscribe", "-n", 4, given.mpi, *command, 1]
+    pairs = [(run([given.mpi, *command, 4], place / "out"), run(ranked, place / "out")) for _ in range(given.repeat)]
+    threads, ranks = (least(each) for each in zip(*pairs))
     shutil.rmtree(place / "in")
-    table.row("four ranks, a thread each", ranks, total, elements, None,
-              f"{threads / ranks:.2f} x four threads (wanted 1.00)")
+    table.row("one process, four threads", threads, total, elements)
+    table.row("four ranks, a thread each", ranks, total, elements,
+              f"{threads.seconds / ranks.seconds:.2f} x four threads (wanted 1.00), by processor time "
+              f"{threads.cpu / ranks.cpu:.2f}")
 
 
 def main():
@@ -216,7 +285,8 @@ def main():
     parser.add_argument("--size", default="16G")
     parser.add_argument("--place", default=None)
     parser.add_argument("--mpi", default="")
-    parser.add_argument("--only", choices=["quantize", "convert", "ranks"])
+    parser.add_argument("--only", choices=["quantize", "convert", "gguf", "ranks"])
+    parser.add_argument("--repeat", type=int, default=1)
     given = parser.parse_args()
     size = bytes_of(given.size)
     with tempfile.TemporaryDirectory(dir=given.place) as folder:
@@ -226,12 +296,10 @@ def main():
             sys.exit(f"{place} has {free / 1e9:.1f} GB free, and models of {size / 1e9:.1f} GB need three times that; "
                      "give another --place, or a smaller --size")
         table = Table()
-        if given.only in (None, "quantize"):
-            measure_quantize(given.microscale, place, size, table)
-        if given.only in (None, "convert"):
-            measure_convert(given.microscale, place, size, table)
-        if given.only in (None, "ranks"):
-            measure_ranks(given.mpi, place, size, table)
+        for name, measure in (("quantize", measure_quantize), ("convert", measure_convert), ("gguf", measure_gguf),
+                              ("ranks", measure_ranks)):
+            if given.only in (None, name):
+                measure(given, place, size, table)
 
 
 if __name__ == "__main__":
