@@ -47,6 +47,8 @@ check adapters $venv/bin/python scripts/test_clients/check_adapters.py build/mic
 grep -hE '^  peft[,:]' build/logs/adapters.log || true
 check container_outputs $venv/bin/python scripts/test_clients/check_container_outputs.py build/microscale "$work/outputs"
 grep -hE '^  (transformers|comfy-kitchen)[,:]' build/logs/container_outputs.log || true
+check gpt_oss $venv/bin/python scripts/test_clients/check_gpt_oss.py build/microscale "$work/gpt_oss"
+grep -hE '^  (transformers|gguf)[,:]' build/logs/gpt_oss.log || true
 
 # ModelOpt decodes what we write for it, and we what it exports.
 for format in nvfp4 mxfp8; do

@@ -1,6 +1,6 @@
 // dequantize_model: a quantized folder expanded to dense weights under the original names, shard by
 // shard, piece by piece. What was not quantized is copied as it is. Experts that were split stay
-// split.
+// split, but in families of which transformers reads them as one tensor only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "checkpoint/decode_check.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/file_names.hpp"
+#include "checkpoint/joined_experts.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/model_files.hpp"
 #include "checkpoint/loader_steps.hpp"
@@ -220,7 +221,7 @@ void write_index(const std::vector<DenseShard>& shards, const fs::path& path) {
 DequantizedModel dequantize_model(const DequantizeModelOptions& options,
                                   const ProgressCallback& progress) {
   const auto& [input, output, dtype, threads, allow_nan] = options;
-  const QuantizedFolder folder = take(open_quantized_folder(input));
+  QuantizedFolder folder = take(open_quantized_folder(input));
   const ModelFolder& model = folder.model;
   if (const auto file = unfinished_run(model)) {
     throw Error(
@@ -238,6 +239,9 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
         fmt::format("{}: '{}' holds no quantized weights; name a folder that `quantize` wrote",
                     operation, input.string()));
   }
+  // The manifest speaks of the tensors that are stored.
+  const QuantizedFolder stored = take(open_quantized_folder(input));
+  take(join_experts(folder, operation));
   const Dropped dropped = find_dropped(folder, classifier);
   std::vector<fs::path> copied = model.other_files;
   for (std::size_t i = 0; i < model.shards.size(); ++i) {
@@ -258,7 +262,7 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
   }
   Reporter reporter(progress, static_cast<std::int64_t>(tensor_bytes));
   take(check_dense_output(model, fs::is_directory(input, error), output));
-  take(check_values(folder, options, reporter.before()));
+  take(check_values(stored, options, reporter.before()));
   ManifestContents manifest;
   take(begin_dense_output(model, fs::is_directory(input, error), output, needed));
   if (allow_nan) reporter.add(0, "");  // else reading has said so already

@@ -81,8 +81,7 @@ std::uint64_t hash_of_output(const ModelPlan& plan, const std::filesystem::path&
         work.codes.first(static_cast<std::size_t>(code_bytes(format, tile.elements())));
     const auto scales = work.scales.first(static_cast<std::size_t>(tile.elements() / format.block));
     take(matrix.weight->read_block_tile(matrix.slice, tile, codes, scales));
-    sum += ValueHash(matrix.slice.module, matrix.coding)
-               .of(tile.row * matrix.slice.cols + tile.col, codes, scales);
+    sum += hash_of_tile(matrix.slice, tile, matrix.coding, codes, scales);
     read(matrix.slice.module);
   });
   return sum;

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "checkpoint/coded_input.hpp"
+#include "checkpoint/joined_experts.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/model_place.hpp"
 #include "checkpoint/quantization_config.hpp"
@@ -282,9 +283,11 @@ Status plan_kept_codes(ModelPlan& plan, const QuantizeModelOptions& options) {
 }
 
 Result<QuantizeModelOptions> options_for(const ConvertModelOptions& options) {
-  if (options.container == Container::gpt_oss) {
-    return Failure{ErrorCode::unsupported,
-                   "convert: gpt-oss is written by quantize only; choose another container"};
+  if (options.container == Container::gpt_oss && options.to_nvfp4) {
+    return Failure{
+        ErrorCode::invalid_argument,
+        "convert: gpt-oss's layout holds MXFP4 and nothing else; leave out --to-nvfp4, or "
+        "choose another container"};
   }
   const auto place = find_model(options.input);
   if (options.container == Container::gguf && place && place.value().is_gguf) {
@@ -306,6 +309,10 @@ Result<QuantizeModelOptions> options_for(const ConvertModelOptions& options) {
   if (!model) return model.failure();
   auto folder = sort_quantized_folder(std::move(model.value()), false, false);
   if (!folder) return folder.failure();
+  const bool gpt_oss = options.container == Container::gpt_oss;
+  if (gpt_oss) {
+    if (Status joined = join_experts(folder.value(), "convert"); !joined) return joined.failure();
+  }
   const DenseView view = dense_view_of(folder.value());
   std::map<WeightFormat, std::int64_t> elements;
   std::string other;
@@ -314,7 +321,7 @@ Result<QuantizeModelOptions> options_for(const ConvertModelOptions& options) {
     const auto format = coding ? kept_format(coding->format, wanted) : std::nullopt;
     if (format) {
       elements[*format] += tensor.weight->elements();
-    } else if (tensor.weight && other.empty()) {
+    } else if (tensor.weight && !tensor.weight->facts().exact && other.empty()) {
       other = fmt::format("{} is {}", in_quotes(tensor.weight->name()),
                           tensor.weight->facts().description);
     }
@@ -330,9 +337,9 @@ Result<QuantizeModelOptions> options_for(const ConvertModelOptions& options) {
   const auto most = std::max_element(elements.begin(), elements.end(),
                                      [](auto& a, auto& b) { return a.second < b.second; });
   wanted.format = *blocks_of(most->first);
-  // ComfyUI and llama.cpp decide by themselves what they do with inputs.
+  // ComfyUI, llama.cpp and loaders of gpt-oss decide by themselves what they do with inputs.
   if (options.container != Container::gguf) read_activations(folder.value().model, view, wanted);
-  if (options.container == Container::comfyui) wanted.activations = Activations::dense;
+  if (options.container == Container::comfyui || gpt_oss) wanted.activations = Activations::dense;
   return wanted;
 }
 

@@ -55,10 +55,9 @@ std::optional<KeptTile> KeptTiles::convert(const Unit& unit, const Tile& tile,
       first(kept.cast() ? buffers.input : buffers.scales, tile.elements() / from.block);
   if (!read(unit, tile, codes, read_scales)) return std::nullopt;
 
-  const std::int64_t start = tile.row * matrix.slice.cols + tile.col;
   const std::int64_t blocks = tile.elements() / to.block;
   KeptSums sums{.matrices = unit.piece == 0, .blocks = blocks};
-  sums.hash_before = ValueHash(matrix.slice.module, kept.coding).of(start, codes, read_scales);
+  sums.hash_before = hash_of_tile(matrix.slice, tile, kept.coding, codes, read_scales);
   const auto scales = first(buffers.scales, blocks);
   KeptTile result{{kept.written.format, matrix.slice.rows, matrix.slice.cols, tile, codes, scales},
                   kept.stored_global,
@@ -77,7 +76,7 @@ std::optional<KeptTile> KeptTiles::convert(const Unit& unit, const Tile& tile,
   }
   sums.hash_expected = written == kept.coding
                            ? sums.hash_before
-                           : ValueHash(matrix.slice.module, written).of(start, codes, scales);
+                           : hash_of_tile(matrix.slice, tile, written, codes, scales);
   std::lock_guard lock(mutex_);
   sums_[matrix.tensor].add(sums);
   return result;

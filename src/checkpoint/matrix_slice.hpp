@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace microscale {
 
@@ -14,7 +15,8 @@ struct MatrixSlice {
   std::int64_t rows = 0, cols = 0;
   std::int64_t first = 0, row_step = 0, col_step = 1;
   std::int64_t line = 0,
-               line_step = 1;  // of row 0 and between rows, counted through the whole tensor
+               line_step = 1;        // of row 0 and between rows, counted through the whole tensor
+  std::vector<std::string> turns{};  // of an expert in a stack: the modules of its rows in turn
 
   /// Position in the stored tensor.
   std::int64_t element(std::int64_t row, std::int64_t col) const {

@@ -24,6 +24,7 @@
 #include "checkpoint/input_scales.hpp"
 #include "checkpoint/kept_codes.hpp"
 #include "checkpoint/kept_kv_cache.hpp"
+#include "checkpoint/joined_experts.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/merged_weight.hpp"
 #include "checkpoint/model_place.hpp"
@@ -304,6 +305,9 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (Status whole = refuse_adapter(model.value()); !whole) return whole.failure();
   auto folder = sort_quantized_folder(std::move(model.value()), false, false);
   if (!folder) return folder.failure();
+  if (options.container == Container::gpt_oss) {
+    if (Status joined = join_experts(folder.value(), "quantize"); !joined) return joined.failure();
+  }
   ModelPlan plan;
   plan.format = options.format;
   plan.view = dense_view_of(folder.value());

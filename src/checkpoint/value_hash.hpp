@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "checkpoint/containers/stored_weight.hpp"
+#include "checkpoint/matrix_slice.hpp"
+#include "checkpoint/tile.hpp"
 
 namespace microscale {
 
@@ -31,9 +33,25 @@ class ValueHash {
                          std::span<const std::uint8_t> scales) const;
 
  private:
+  // What a scale does: `bits` of the number as FP64, the signs of a byte of codes that it turns,
+  // and which bits of it count.
+  struct Step {
+    std::uint64_t bits = 0;
+    std::uint8_t flip = 0, keep = 0xFF;
+    bool changes = false;
+  };
+  void turn(std::span<const std::uint8_t> codes, std::span<const std::uint8_t> scales,
+            std::span<std::uint8_t> to) const;
+
   BlockCoding coding_;
   std::uint64_t key_ = 0;
-  std::array<double, 256> steps_{};  // by scale byte
+  std::array<Step, 256> steps_{};  // by scale byte
 };
+
+/// Of a tile of `slice`, as read_block_tile gives it: the same whether experts lie one by one or in
+/// a stack, where rows of gate and up take turns.
+std::uint64_t hash_of_tile(const MatrixSlice& slice, const Tile& tile, const BlockCoding& coding,
+                           std::span<const std::uint8_t> codes,
+                           std::span<const std::uint8_t> scales);
 
 }  // namespace microscale

@@ -6,38 +6,12 @@
 
 #include "checkpoint/convert.hpp"
 #include "checkpoint/quantized_folder.hpp"
-#include "sample_model.hpp"
+#include "gpt_oss_model.hpp"
 
 namespace microscale {
 namespace {
 
 using namespace testing;
-
-constexpr std::int64_t experts = 3, hidden = 64, inner = 96;
-const std::string layer = "model.layers.0.", moe = layer + "mlp.experts.";
-
-TestModel gpt_oss() {
-  TestModel model;
-  model.shards.resize(1);
-  TestTensors& tensors = model.shards[0];
-  tensors["model.embed_tokens.weight"] = random_tensor(StoredType::bf16, {50, hidden}, 1);
-  tensors["lm_head.weight"] = random_tensor(StoredType::bf16, {50, hidden}, 2);
-  for (const std::string part : {"q", "k", "v", "o"}) {
-    tensors[layer + "self_attn." + part + "_proj.weight"] =
-        random_tensor(StoredType::bf16, {64, hidden}, 3);
-  }
-  tensors[layer + "mlp.router.weight"] = random_tensor(StoredType::bf16, {experts, hidden}, 4);
-  tensors[layer + "mlp.router.bias"] = random_tensor(StoredType::bf16, {experts}, 5);
-  tensors[moe + "gate_up_proj"] = random_tensor(StoredType::bf16, {experts, hidden, 2 * inner}, 6);
-  tensors[moe + "gate_up_proj_bias"] = random_tensor(StoredType::bf16, {experts, 2 * inner}, 7);
-  tensors[moe + "down_proj"] = random_tensor(StoredType::bf16, {experts, inner, hidden}, 8);
-  tensors[moe + "down_proj_bias"] = random_tensor(StoredType::bf16, {experts, hidden}, 9);
-  tensors["model.norm.weight"] = random_tensor(StoredType::bf16, {hidden}, 10);
-  model.config = R"({"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss",
-                     "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1,
-                     "num_local_experts": 3, "vocab_size": 50})";
-  return model;
-}
 
 class GptOssOutput : public ::testing::Test {
  protected:
@@ -163,10 +137,125 @@ TEST_F(GptOssOutput, an_interrupted_run_is_finished_by_the_next) {
   EXPECT_EQ(read_folder(folder_ / "out"), undisturbed);
 }
 
+// Of a folder in which compressed-tensors has each expert by itself.
+class GptOssConversion : public GptOssOutput {
+ protected:
+  ConvertModelOptions conversion(Format format = Format::mxfp4, TestModel model = gpt_oss()) {
+    model.write(folder_ / "in");
+    QuantizeModelOptions experts_apart = options_for(folder_, format);
+    experts_apart.output = folder_ / "apart";
+    convert_model(experts_apart);
+    ConvertModelOptions options;
+    options.input = experts_apart.output;
+    options.output = folder_ / "back";
+    options.container = Container::gpt_oss;
+    options.exact = true;
+    return options;
+  }
+};
+
+TEST_F(GptOssConversion, codes_of_single_experts_go_into_the_published_layout) {
+  const ConvertModelOptions apart = conversion();
+  const ConvertedModel converted = convert_model(apart);
+  EXPECT_EQ(converted.weights, 2 * experts);
+  EXPECT_EQ(converted.hash_before, converted.hash_after);
+  convert_model(options());  // quantizes straight into that layout: to the same codes
+  const QuantizedFolder wanted = take(open_quantized_folder(folder_ / "out"));
+  const QuantizedFolder found = take(open_quantized_folder(folder_ / "back"));
+  ASSERT_EQ(found.model.tensors.size(), wanted.model.tensors.size());
+  for (const ModelTensor& tensor : wanted.model.tensors) {
+    // Attention was quantized on the way, and is written as its values.
+    if (tensor.name().find("self_attn") != std::string::npos) continue;
+    const ModelTensor* other = found.model.find(tensor.name());
+    ASSERT_NE(other, nullptr) << tensor.name();
+    EXPECT_EQ(other->entry->shape, tensor.entry->shape) << tensor.name();
+    const auto bytes_of = [](const QuantizedFolder& folder, const ModelTensor& each) {
+      std::vector<std::uint8_t> bytes(each.entry->bytes());
+      take(folder.model.shards[each.shard].file.read_at(each.entry->begin, bytes));
+      return bytes;
+    };
+    EXPECT_EQ(bytes_of(found, *other), bytes_of(wanted, tensor)) << tensor.name();
+  }
+  EXPECT_NE(found.model.config_text->find("\"mxfp4\""), std::string::npos);
+  ConvertModelOptions again = apart;
+  again.input = folder_ / "back";
+  again.output = folder_ / "again";
+  again.container = Container::compressed_tensors;
+  EXPECT_EQ(convert_model(again).hash_after, converted.hash_after) << "whatever the layout";
+}
+
+TEST_F(GptOssConversion, experts_in_several_files_come_together) {
+  ConvertModelOptions apart = conversion();
+  const ConvertedModel whole = convert_model(apart);
+  TestModel parts;
+  parts.shards.resize(3);
+  const QuantizedFolder folder = take(open_quantized_folder(apart.input));
+  std::size_t shard = 0;
+  for (const ModelTensor& tensor : folder.model.tensors) {
+    std::string bytes(tensor.entry->bytes(), '\0');
+    take(folder.model.shards[0].file.read_at(
+        tensor.entry->begin, {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()}));
+    parts.shards[shard++ % 3][tensor.name()] = {tensor.entry->type, tensor.entry->shape, bytes};
+  }
+  parts.config = *folder.model.config_text;
+  parts.write(folder_ / "parts");
+  apart.input = folder_ / "parts";
+  apart.output = folder_ / "joined";
+  EXPECT_EQ(convert_model(apart).hash_after, whole.hash_after);
+  VerifyModelOptions verify;
+  verify.input = apart.output;
+  EXPECT_EQ(verify_model(verify), std::vector<std::string>());
+}
+
+TEST_F(GptOssConversion, what_the_layout_does_not_hold_is_refused_by_name) {
+  ConvertModelOptions apart = conversion(Format::nvfp4);
+  expect_error(ErrorCode::bad_input, "' is nvfp4)", [&] { convert_model(apart); });
+  apart.to_nvfp4 = true;
+  expect_error(ErrorCode::invalid_argument, "leave out --to-nvfp4", [&] { convert_model(apart); });
+  EXPECT_FALSE(std::filesystem::exists(apart.output));
+}
+
+TEST_F(GptOssConversion, experts_that_are_missing_or_of_another_format_are_named) {
+  TestModel dense = gpt_oss();
+  const ConvertModelOptions apart = conversion(Format::mxfp4, dense);
+  const QuantizedFolder folder = take(open_quantized_folder(apart.input));
+  const auto without = [&](const std::string& lost) {
+    TestModel model;
+    model.shards.resize(1);
+    for (const ModelTensor& tensor : folder.model.tensors) {
+      if (tensor.name().starts_with(lost)) continue;
+      std::string bytes(tensor.entry->bytes(), '\0');
+      take(folder.model.shards[0].file.read_at(
+          tensor.entry->begin, {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()}));
+      model.shards[0][tensor.name()] = {tensor.entry->type, tensor.entry->shape, bytes};
+    }
+    model.config = *folder.model.config_text;
+    return model;
+  };
+  ConvertModelOptions options = apart;
+  options.input = folder_ / "spoiled";
+  for (const std::string lost : {"1.up_proj.weight", "2.down_proj.weight", "2."}) {
+    std::filesystem::remove_all(options.input);
+    without(moe + lost).write(options.input);
+    const std::string name = moe + (lost == "2." ? "2.gate_proj.weight" : lost);
+    expect_error(ErrorCode::bad_input, "'" + name + "' is missing",
+                 [&] { convert_model(options); });
+  }
+  TestModel other = without(moe + "1.down_proj.weight");
+  other.shards[0][moe + "1.down_proj.weight"] =
+      random_tensor(StoredType::bf16, {hidden, inner}, 20);
+  std::filesystem::remove_all(options.input);
+  other.write(options.input);
+  expect_error(ErrorCode::unsupported, "gpt-oss's layout holds MXFP4",
+               [&] { convert_model(options); });
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+}
+
 TEST(StackedSlices, are_the_transposed_matrices_of_a_stack) {
   const auto slices = stacked_slices({"a.down_proj", StoredType::bf16, {2, 3, 5}, 0, 60});
   ASSERT_EQ(slices.size(), 2u);
   EXPECT_EQ(slices[1].module, "a.down_proj");
+  EXPECT_EQ(slices[1].turns, std::vector<std::string>{"a.1.down_proj"});
   EXPECT_EQ(slices[1].rows, 5);
   EXPECT_EQ(slices[1].cols, 3);
   EXPECT_EQ(slices[1].element(4, 2), 15 + 2 * 5 + 4);

@@ -91,5 +91,27 @@ TEST(ValueHash, finds_nan) {
   EXPECT_EQ(mxfp8.first_nan(eight, Bytes{1, 1}), 1);
 }
 
+TEST(ValueHash, of_a_stack_is_that_of_its_experts_one_by_one) {
+  constexpr std::int64_t cols = 64, rows = 6;
+  const BlockCoding coding{.format = Format::mxfp4};
+  const Bytes codes = testing::random_bytes(rows * cols / 2, 7);
+  const Bytes scales = testing::random_bytes(rows * cols / 32, 8, 120, 130);
+  MatrixSlice stack{"gate_up", rows, cols};
+  stack.turns = {"e.gate", "e.up"};
+  std::uint64_t tiles = 0, modules = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto of = [&](const Bytes& bytes, std::int64_t each) {
+      return std::span(bytes).subspan(static_cast<std::size_t>(row * each),
+                                      static_cast<std::size_t>(each));
+    };
+    const auto row_codes = of(codes, cols / 2), row_scales = of(scales, cols / 32);
+    tiles += hash_of_tile(stack, {row, 1, 0, cols}, coding, row_codes, row_scales);
+    const MatrixSlice module{row % 2 ? "e.up" : "e.gate", rows / 2, cols};
+    modules += hash_of_tile(module, {row / 2, 1, 0, cols}, coding, row_codes, row_scales);
+  }
+  EXPECT_EQ(hash_of_tile(stack, {0, rows, 0, cols}, coding, codes, scales), tiles);
+  EXPECT_EQ(modules, tiles);
+}
+
 }  // namespace
 }  // namespace microscale

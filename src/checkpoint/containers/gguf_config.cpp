@@ -35,6 +35,7 @@ constexpr Family families[] = {
     {"qwen3", "qwen3", "Qwen3ForCausalLM", 10000},
     {"qwen3moe", "qwen3_moe", "Qwen3MoeForCausalLM", 10000},
     {"gemma3", "gemma3_text", "Gemma3ForCausalLM", 1000000},
+    {"gpt-oss", "gpt_oss", "GptOssForCausalLM", 150000},
 };
 
 // The shortest decimal number that is this FP32 number, as a config would have it: 1e-05.
@@ -88,7 +89,10 @@ class ConfigWriter {
   }
 
  private:
-  bool is_moe() const { return family_.architecture == std::string_view("qwen3moe"); }
+  bool is_moe() const {
+    return family_.architecture == std::string_view("qwen3moe") || is_gpt_oss();
+  }
+  bool is_gpt_oss() const { return family_.architecture == std::string_view("gpt-oss"); }
   bool is_gemma() const { return family_.architecture == std::string_view("gemma3"); }
 
   std::optional<std::uint64_t> whole(const std::string& key) const {
@@ -132,6 +136,8 @@ class ConfigWriter {
       config_["use_sliding_window"] = false;
     } else if (is_gemma()) {
       add_gemma();
+    } else if (is_gpt_oss()) {
+      return add_gpt_oss();
     } else {
       config_["attention_bias"] = biased;
       config_["use_sliding_window"] = false;
@@ -144,6 +150,15 @@ class ConfigWriter {
       config_["decoder_sparse_step"] = 1;
       config_["mlp_only_layers"] = Json::array();
     }
+  }
+
+  void add_gpt_oss() {
+    config_["attention_bias"] = file_.find("blk.0.attn_q.bias") != nullptr;
+    copy_whole("num_local_experts", "expert_count");
+    copy_whole("num_experts_per_tok", "expert_used_count");
+    copy_whole("intermediate_size", "expert_feed_forward_length");
+    copy_whole("sliding_window", "attention.sliding_window");
+    config_["swiglu_limit"] = 7.0;
   }
 
   // Gemma 3 of 27B alone divides scores by the root of another number than its heads' size.
@@ -180,6 +195,8 @@ class ConfigWriter {
     if (const auto context = whole("rope.scaling.original_context_length")) {
       scaling["original_max_position_embeddings"] = *context;
     }
+    // As in the published config.json: the ends of the ramp are not rounded.
+    if (is_gpt_oss()) scaling["truncate"] = false;
     config_["rope_scaling"] = std::move(scaling);
     return success();
   }

@@ -6,7 +6,8 @@
 namespace microscale {
 namespace {
 
-constexpr std::string_view architectures[] = {"llama", "qwen2", "qwen3", "qwen3moe", "gemma3"};
+constexpr std::string_view architectures[] = {"llama",    "qwen2",  "qwen3",
+                                              "qwen3moe", "gemma3", "gpt-oss"};
 
 struct Rename {
   std::string_view gguf, hugging_face;
@@ -45,6 +46,13 @@ constexpr Rename gemma_norms[] = {
     {"post_ffw_norm", "post_feedforward_layernorm"},
 };
 
+// gpt-oss has two norms a layer, a router with a bias, and sinks.
+constexpr Rename gpt_oss_names[] = {
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_gate_inp", "mlp.router"},
+    {"attn_sinks", "self_attn.sinks"},
+};
+
 template <std::size_t count>
 std::optional<std::string_view> find(const Rename (&table)[count], std::string_view name) {
   for (const Rename& entry : table) {
@@ -55,7 +63,11 @@ std::optional<std::string_view> find(const Rename (&table)[count], std::string_v
 
 std::optional<std::string_view> find_inner(std::string_view architecture, std::string_view name) {
   const bool experts = name == "ffn_gate_inp" || name.ends_with("_exps");
-  if (experts && architecture != "qwen3moe") return std::nullopt;
+  const bool gpt_oss = architecture == "gpt-oss";
+  if (experts && architecture != "qwen3moe" && !gpt_oss) return std::nullopt;
+  if (gpt_oss) {
+    if (const auto own = find(gpt_oss_names, name)) return own;
+  }
   if (architecture == "gemma3") {
     if (const auto norm = find(gemma_norms, name)) return norm;
   }
@@ -131,7 +143,7 @@ std::optional<GgufName> hugging_face_name(std::string_view architecture,
     if (end == std::string_view::npos || !all_digits(stem.substr(4, end - 4))) return std::nullopt;
     part = stem.substr(end + 1);
     const auto renamed = find_inner(architecture, part);
-    if (!renamed) return std::nullopt;
+    if (!renamed || (part == "attn_sinks" && ending != ".weight")) return std::nullopt;
     result.name = "model.layers." + std::string(stem.substr(4, end - 3)) + std::string(*renamed);
   } else {
     part = stem;
@@ -139,7 +151,8 @@ std::optional<GgufName> hugging_face_name(std::string_view architecture,
     if (!renamed) return std::nullopt;
     result.name = *renamed;
   }
-  result.name += ending;
+  // Hugging Face has the sinks as a parameter of the attention.
+  if (part != "attn_sinks") result.name += ending;
   note_changes(architecture, part, result);
   return result;
 }

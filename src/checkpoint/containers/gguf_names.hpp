@@ -1,5 +1,5 @@
 // Tensor names of llama.cpp as those of Hugging Face and back, for the architectures whose models
-// are read and written: llama, qwen2, qwen3, qwen3moe and gemma3.
+// are read and written: llama, qwen2, qwen3, qwen3moe and gemma3; gpt-oss is read only.
 #pragma once
 
 #include <cstdint>

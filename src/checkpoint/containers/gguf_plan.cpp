@@ -112,10 +112,13 @@ class Planner {
 
   Status check(const GgufFile::Tensor& tensor, const GgufName& name) const {
     const auto& shape = tensor.entry->shape;
+    const bool bias = tensor.name().ends_with(".bias");
+    const std::size_t dimensions = bias ? 2 : 3;
     if (name.experts &&
-        (shape.size() != 3 || static_cast<std::uint64_t>(shape[0]) > most_experts)) {
-      return bad(fmt::format("tensor {} has {} dimensions, and weights of experts have 3",
-                             in_quotes(tensor.name()), shape.size()));
+        (shape.size() != dimensions || static_cast<std::uint64_t>(shape[0]) > most_experts)) {
+      return bad(fmt::format("tensor {} has {} dimensions, and {} of experts have {}",
+                             in_quotes(tensor.name()), shape.size(), bias ? "biases" : "weights",
+                             dimensions));
     }
     if (!name.query && !name.key) return success();
     const std::int64_t heads = name.query ? heads_ : kv_heads_;

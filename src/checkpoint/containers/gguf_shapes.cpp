@@ -19,7 +19,8 @@ namespace {
 using Length = std::optional<double>;
 
 struct Lengths {
-  Length hidden, inner, queries, keys, values, outputs, head, experts, expert_inner, vocabulary;
+  Length heads, hidden, inner, queries, keys, values, outputs, head, experts, expert_inner,
+      vocabulary;
 };
 
 Length product(Length a, Length b) { return a && b ? Length(*a * *b) : std::nullopt; }
@@ -30,6 +31,7 @@ Lengths lengths_of(const GgufFile& file, std::string_view architecture) {
   const Length heads = number("attention.head_count");
   const Length kv_heads = either(number("attention.head_count_kv"), heads);
   Lengths lengths;
+  lengths.heads = heads;
   lengths.hidden = number("embedding_length");
   lengths.inner = number("feed_forward_length");
   lengths.experts = number("expert_count");
@@ -60,6 +62,7 @@ std::vector<Length> wanted_shape(std::string_view part, const Lengths& is) {
   if (part == "attn_q_norm" || part == "attn_k_norm") return {is.head};
   if (part == "ffn_gate" || part == "ffn_up") return {is.inner, is.hidden};
   if (part == "ffn_down") return {is.hidden, is.inner};
+  if (part == "attn_sinks") return {is.heads};
   if (part == "ffn_gate_inp") return {is.experts, is.hidden};
   if (part == "ffn_gate_exps" || part == "ffn_up_exps") {
     return {is.experts, is.expert_inner, is.hidden};
@@ -100,7 +103,7 @@ Status check(const GgufTensor& tensor, std::string_view architecture, const Leng
     part = part.substr(end + 1);
   }
   std::vector<Length> wanted = wanted_shape(part, lengths);
-  if (name.substr(dot) == ".bias") wanted.resize(1);
+  if (name.substr(dot) == ".bias") wanted.resize(part.ends_with("_exps") ? 2 : 1);
   if (fits(tensor.shape, wanted)) return success();
   return Failure{
       ErrorCode::bad_input,

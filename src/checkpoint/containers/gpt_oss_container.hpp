@@ -9,6 +9,7 @@ namespace microscale {
 class GptOssContainer final : public ContainerWriter {
  public:
   Status check(const QuantizeModelOptions& options) const override;
+  bool holds(WeightFormat format) const override { return format == WeightFormat::mxfp4; }
   /// Of one expert.
   LayerTensors layer(const LayerScheme& scheme, std::string_view module, std::int64_t rows,
                      std::int64_t cols) const override;

@@ -71,6 +71,25 @@ TEST(GgufConfig, what_each_family_says_besides) {
   EXPECT_EQ(mixture["head_dim"], 128);
   EXPECT_EQ(mixture["norm_topk_prob"], true);
 
+  GgufBuilder sinks = small_metadata("gpt-oss");
+  sinks.value("gpt-oss.expert_count", gguf_u32(8));
+  sinks.value("gpt-oss.expert_used_count", gguf_u32(2));
+  sinks.value("gpt-oss.expert_feed_forward_length", gguf_u32(48));
+  sinks.value("gpt-oss.attention.sliding_window", gguf_u32(128));
+  sinks.value("gpt-oss.rope.scaling.type", gguf_text("yarn"));
+  sinks.value("gpt-oss.rope.scaling.factor", gguf_number(GgufValueType::f32, 32.0f));
+  sinks.value("gpt-oss.rope.scaling.original_context_length", gguf_u32(4096));
+  const Json open = config_of(add_small_tensors(sinks));
+  EXPECT_EQ(open["model_type"], "gpt_oss");
+  EXPECT_EQ(open["num_local_experts"], 8);
+  EXPECT_EQ(open["intermediate_size"], 48);
+  EXPECT_EQ(open["sliding_window"], 128);
+  EXPECT_EQ(open["rope_theta"], 150000);
+  EXPECT_EQ(open["rope_scaling"], (Json{{"rope_type", "yarn"},
+                                        {"factor", 32.0},
+                                        {"original_max_position_embeddings", 4096},
+                                        {"truncate", false}}));
+
   GgufBuilder gemma = small_metadata("gemma3");
   gemma.value("gemma3.attention.sliding_window", gguf_u32(512));
   gemma.value("gemma3.rope.scaling.type", gguf_text("linear"));

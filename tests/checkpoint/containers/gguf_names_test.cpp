@@ -53,6 +53,20 @@ TEST(GgufNames, experts_are_those_of_mixtures) {
   EXPECT_EQ(renamed("qwen3", "blk.7.ffn_gate_inp.weight"), "none");
 }
 
+TEST(GgufNames, of_gpt_oss_are_its_router_its_sinks_and_the_biases_of_experts) {
+  EXPECT_TRUE(has_gguf_names("gpt-oss"));
+  EXPECT_EQ(renamed("gpt-oss", "blk.7.ffn_gate_inp.bias"), "model.layers.7.mlp.router.bias");
+  EXPECT_EQ(renamed("gpt-oss", "blk.7.attn_sinks.weight"), "model.layers.7.self_attn.sinks");
+  EXPECT_EQ(renamed("gpt-oss", "blk.7.attn_sinks.bias"), "none");
+  EXPECT_EQ(renamed("gpt-oss", "blk.7.post_attention_norm.weight"),
+            "model.layers.7.post_attention_layernorm.weight");
+  const auto bias = hugging_face_name("gpt-oss", "blk.7.ffn_down_exps.bias");
+  ASSERT_TRUE(bias);
+  EXPECT_EQ(bias->name, "model.layers.7.mlp.experts.{}.down_proj.bias");
+  EXPECT_TRUE(bias->experts);
+  EXPECT_EQ(renamed("qwen3moe", "blk.7.attn_sinks.weight"), "none");
+}
+
 TEST(GgufNames, what_was_done_to_the_values) {
   EXPECT_TRUE(hugging_face_name("llama", "blk.0.attn_q.weight")->query);
   EXPECT_TRUE(hugging_face_name("llama", "blk.0.attn_k.bias")->key);
