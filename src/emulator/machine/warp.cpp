@@ -54,6 +54,8 @@ void Warp::start(const Program& program, Block& block, std::uint32_t index, std:
              .state = Group::State::ready,
              .barrier = 0,
              .gathers = false,
+             .awaited = 0,
+             .absent = 0,
              .pending = nullptr,
              .calls = {}};
   others_.clear();
@@ -181,6 +183,7 @@ bool Warp::pick() {
     others_.erase(others_.begin() + static_cast<std::ptrdiff_t>(best));
     active_.state = Group::State::ready;
     active_.gathers = false;
+    active_.awaited = 0;
     merge_pc_ = active_.pc;
     merge();
     return true;
@@ -191,6 +194,7 @@ bool Warp::pick() {
 
 void Warp::absorb(Group& other) {
   active_.lanes |= other.lanes;
+  active_.absent |= other.absent;
   other.lanes = 0;
 }
 
@@ -261,6 +265,7 @@ Step Warp::leave(std::uint32_t lanes) {
 }
 
 Step Warp::exit(std::uint32_t lanes) {
+  if (!others_.empty()) note_absent(lanes);
   live_ &= ~lanes;
   active_.lanes &= ~lanes;
   ++active_.pc;
@@ -291,58 +296,6 @@ int Warp::open(std::uint8_t barrier, std::uint32_t count, bool all, bool any) {
   for (Group& group : others_) release(group);
   if (active_.lanes && merge_pc_ != ~0u) find_merge_point();
   return opened;
-}
-
-Step Warp::gather(const Op& op, std::uint32_t mask, std::uint32_t lanes) {
-  const std::uint32_t missing = mask & live_ & ~lanes;
-  if (!missing) return Step::next;
-  if (!given_up()) return Step::wait;
-  return report(op, FindingKind::divergent_aligned, std::countr_zero(lanes),
-                fmt::format("{} executes without {} of its mask 0x{:08x}, which never come here",
-                            program_->info[index_of(op)].opcode, lane_list(missing), mask));
-}
-
-bool Warp::given_up() {
-  if (!forced_) active_.gathers = true;
-  return std::exchange(forced_, false);
-}
-
-bool Warp::force() {
-  for (Group& group : others_)
-    if (group.state == Group::State::retry && group.gathers) {
-      forced_ = true;
-      return true;
-    }
-  return forced_ = active_.lanes != 0 && active_.state == Group::State::retry && active_.gathers;
-}
-
-/// bar.warp.sync instructions at different places are one barrier when they name the same lanes.
-bool Warp::release_warp_barrier() {
-  for (Group& group : others_) {
-    const Op& op = program_->code[group.pc];
-    if (group.state != Group::State::retry || op.run != warp_barrier) continue;
-    const std::uint32_t mask = warp_barrier_mask(*this, op, group.lanes);
-    std::uint32_t here = 0;
-    for (const Group& other : others_) {
-      const Op& its = program_->code[other.pc];
-      if (other.state == Group::State::retry && its.run == warp_barrier &&
-          warp_barrier_mask(*this, its, other.lanes) == mask)
-        here |= other.lanes;
-    }
-    if (mask & live_ & ~here) continue;
-    for (Group& other : others_) {
-      const Op& its = program_->code[other.pc];
-      if (other.state != Group::State::retry || its.run != warp_barrier ||
-          warp_barrier_mask(*this, its, other.lanes) != mask)
-        continue;
-      other.state = Group::State::ready;
-      ++other.pc;
-      ++executed_;
-    }
-    on_warp_barrier(*this, op);
-    return true;
-  }
-  return false;
 }
 
 Step Warp::report(const Op& op, FindingKind kind, int lane, std::string message, bool fatal) {

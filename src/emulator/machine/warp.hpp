@@ -28,6 +28,8 @@ struct Group {
   State state = State::ready;
   std::uint8_t barrier = 0;          // where it is blocked
   bool gathers = false;              // in retry: for lanes that are not here yet
+  std::uint32_t awaited = 0;         // those lanes
+  std::uint32_t absent = 0;          // of them, who have passed the instruction by and ended
   const Op* pending = nullptr;       // the barrier instruction, which may have a result to deliver
   std::vector<std::uint32_t> calls;  // call sites, the innermost last
 };
@@ -112,6 +114,8 @@ class Warp : public WarpRows {
   void merge();
   void find_merge_point();
   bool release_warp_barrier();
+  void note_absent(std::uint32_t lanes);
+  void report_absent(const Op& op, std::uint32_t lanes, std::uint32_t mask, std::uint32_t absent);
   void check_registers(const Op& op, std::uint32_t lanes);
   void check_reads(const Op& op, std::uint32_t lanes, std::size_t from, std::size_t to);
   void fill_specials();

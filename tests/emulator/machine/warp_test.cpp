@@ -120,5 +120,46 @@ TEST(Warp, a_shuffle_in_half_a_warp_names_the_missing_lanes) {
   EXPECT_NE(ran.findings().find("lanes 4-31"), std::string::npos) << ran.findings();
 }
 
+// Lanes below `lanes` come to `instruction`; the others go on behind it, to `after`, and end.
+std::string passed_by(const std::string& instruction, const std::string& after) {
+  return entry(own_word + "setp.ge.u32 %p1, %r50, 16; mov.u32 %r2, %r50; @%p1 bra BEHIND;\n" +
+               instruction + "\nBEHIND: " + after);
+}
+
+TEST(Warp, lanes_that_pass_a_warp_wide_instruction_by_and_end_are_named) {
+  for (const char* instruction :
+       {"shfl.sync.bfly.b32 %r2, %r50, 1, 31, -1;", "vote.sync.ballot.b32 %r2, %p1, -1;",
+        "bar.warp.sync -1;", "match.any.sync.b32 %r2, %r50, -1;",
+        "redux.sync.add.u32 %r2, %r50, -1;", "bar.sync 0;", "barrier.sync.aligned 0;"}) {
+    const Ran ran = launch_words(passed_by(instruction, "st.global.u32 [%rd32], %r2;"),
+                                 std::vector<std::uint32_t>(32), shaped(1, 32));
+    ASSERT_EQ(ran.report.findings.size(), 1u) << instruction << "\n" << ran.findings();
+    EXPECT_EQ(ran.report.findings[0].kind, FindingKind::divergent_aligned);
+    EXPECT_NE(ran.findings().find("without lanes 16-31 of its mask"), std::string::npos)
+        << ran.findings();
+  }
+}
+
+TEST(Warp, lanes_that_returned_before_may_be_named_in_a_mask) {
+  for (const char* instruction :
+       {"shfl.sync.bfly.b32 %r2, %r50, 1, 31, -1;", "vote.sync.ballot.b32 %r2, %p1, -1;",
+        "bar.warp.sync -1;", "bar.sync 0;"}) {
+    // Straight to the end; by a block of their own, which the others do not come to; in a loop
+    // that some lanes leave for the end.
+    const std::string store = "st.global.u32 [%rd32], %r2;";
+    for (const std::string& text :
+         {passed_by(std::string(instruction) + store, ""),
+          entry(own_word + "setp.ge.u32 %p1, %r50, 16; mov.u32 %r2, %r50; @%p1 bra OWN;\n" +
+                instruction + store + "ret;\nOWN: " + store),
+          entry(own_word +
+                "mov.u32 %r3, 0; mov.u32 %r2, 0;\nAGAIN: setp.ge.u32 %p1, %r3, %r50; "
+                "@%p1 bra END; add.u32 %r3, %r3, 8; bar.warp.sync -1;" +
+                store + "bra AGAIN;\nEND:")}) {
+      const Ran ran = launch_words(text, std::vector<std::uint32_t>(32), shaped(1, 32));
+      EXPECT_EQ(ran.count(FindingKind::divergent_aligned), 0) << text << "\n" << ran.findings();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace microscale::emulator
