@@ -34,7 +34,8 @@ enum class FindingKind : std::uint8_t {
   padding,
   deadlock,
   endless,
-  misuse
+  misuse,
+  assertion
 };
 const char* name_of(FindingKind kind);  ///< "uninitialised-register"
 
@@ -194,6 +195,7 @@ struct LaunchReport {
   bool completed = true;          ///< false after a fatal finding: the launch ended there
   std::vector<Finding> findings;  ///< by PTX line
   std::uint64_t warp_instructions = 0;
+  std::string printed;  ///< by printf, in the order in which it came; the first MiB, as CUDA keeps
   std::vector<InstructionCount>
       instructions;                     ///< with options.statistics: all, in the text's order
   std::vector<RegisterName> registers;  ///< with options.trace

@@ -34,6 +34,8 @@ const char* name_of(FindingKind kind) {
       return "endless";
     case FindingKind::misuse:
       return "misuse";
+    case FindingKind::assertion:
+      return "assertion";
   }
   return "unknown";
 }

@@ -8,6 +8,7 @@
 #include "emulator/machine/assignment.hpp"
 #include "emulator/machine/binder.hpp"
 #include "emulator/machine/matrix_registers.hpp"
+#include "emulator/ops/system_calls.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -90,9 +91,16 @@ class Decoder {
     if (callee.kind != Operand::Kind::function)
       return failure(fmt::format(
           "line {}: call of no function by name; indirect calls are not known", in.line));
+    if (system_callee(in)) return success();
     for (const FunctionState& each : functions_)
       if (each.index == callee.index) return success();
     return add_function(callee.index);
+  }
+
+  // Of a call: the function that the machine has in place of a body; null if it is none.
+  const SystemFunction* system_callee(const ptx::Instruction& in) const {
+    const ptx::Function& callee = module_.functions()[in.operands[1].index];
+    return callee.has_body ? nullptr : system_function(callee.name);
   }
 
   const FunctionState& function_of(std::size_t index) const {
@@ -108,7 +116,8 @@ class Decoder {
     while (!stack.empty()) {
       auto& [number, next] = stack.back();
       const std::vector<ptx::Instruction>& code = functions_[number].text->code;
-      while (next < code.size() && code[next].opcode != "call") ++next;
+      while (next < code.size() && (code[next].opcode != "call" || system_callee(code[next])))
+        ++next;
       if (next == code.size()) {
         state[number] = 2;
         stack.pop_back();
@@ -133,9 +142,32 @@ class Decoder {
                : -1;
   }
 
+  void bind_system_call(Binder& binder, const FunctionState& function,
+                        const SystemFunction& callee) {
+    const auto &arguments = binder.in.operands[2].parts, &results = binder.in.operands[0].parts;
+    if (static_cast<int>(arguments.size()) != callee.arguments ||
+        results.size() > (callee.result_bytes ? 1u : 0u))
+      return binder.refuse(
+          fmt::format("calls {} with other arguments or results than it has", callee.name));
+    std::vector<std::uint32_t> places;
+    const auto add = [&](const Operand& operand, int bytes) {
+      const std::int64_t offset = call_offset(function, operand);
+      if (offset < 0 || function.text->variables[operand.index].bytes < bytes)
+        return binder.refuse("has an argument or result that is no .param variable of its size");
+      places.push_back(static_cast<std::uint32_t>(offset));
+    };
+    for (std::size_t i = 0; i < arguments.size(); ++i) add(arguments[i], callee.argument_bytes[i]);
+    for (const Operand& result : results) add(result, callee.result_bytes);
+    binder.op.mode = static_cast<std::uint8_t>(results.size());
+    binder.lists(places);
+    binder.use(std::string(callee.key));
+  }
+
   void bind_call(Binder& binder, const FunctionState& function) {
     binder.take("uni");
     const ptx::Instruction& in = binder.in;
+    if (const SystemFunction* callee = system_callee(in))
+      return bind_system_call(binder, function, *callee);
     const FunctionState& callee = function_of(in.operands[1].index);
     const std::size_t params = callee.text->params.size();
     CallSite site;

@@ -94,7 +94,7 @@ bool decode_control(Binder& b) {
   } else if (opcode == "nanosleep") {
     b.take("u32");
     b.op.a = b.source(0, Type::u32);
-    b.use("nothing");
+    b.use("nanosleep");
   } else if (opcode == "griddepcontrol") {
     b.take_one_of({"launch_dependents", "wait"});
     b.use("nothing");

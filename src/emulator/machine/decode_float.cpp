@@ -51,9 +51,11 @@ bool decode_float(Binder& b) {
   if (!known) return false;
   Type type = Type::f32;
   const std::string_view approx = b.take_one_of({"approx", "full"});
-  if (!b.take_type(type) || !is_float(type))
+  const bool pair = b.take("f32x2");  // in a 64-bit register, for which PTX has no type
+  if (!pair && (!b.take_type(type) || !is_float(type)))
     return b.refuse("has no type that this machine knows"), true;
-  const std::string name(ptx::name_of(type));
+  const std::string name = pair ? "f32x2" : std::string(ptx::name_of(type));
+  if (pair) type = Type::b64;
   if (opcode == "min" || opcode == "max") return extreme(b, type), true;
   std::string key = opcode == "mad" ? "fma" : std::string(opcode);
   const std::string_view rounding = b.take_one_of({"rn", "rz", "rm", "rp"});

@@ -81,7 +81,7 @@ bool decode_integer(Binder& b) {
   if (opcode == "dp4a" || opcode == "dp2a") return dot_product(b), true;
   if (!b.in.modifiers.empty()) {
     const auto type = ptx::type_of(b.in.modifiers.back());
-    if (type && is_float(*type)) return false;
+    if ((type && is_float(*type)) || b.in.modifiers.back() == "f32x2") return false;
   }
   if (opcode == "mul" || opcode == "mul24" || opcode == "mad")
     return multiply(b, opcode == "mad"), true;

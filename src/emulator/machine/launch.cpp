@@ -158,6 +158,7 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
                     .seed = request.options.seed,
                     .budget = request.options.instruction_budget,
                     .recorder = nullptr,
+                    .printed = {},
                     .executed = 0,
                     .stopped = false};
   const bool counted = request.options.statistics || request.options.trace.wanted;
@@ -186,6 +187,7 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
   report.completed = !findings.fatal();
   report.findings = findings.all();
   report.warp_instructions = state.executed;
+  report.printed = state.printed.take();
   if (recorder) recorder->finish(report);
   if (counted) report.instructions = instruction_counts(program, module, launch_memory, counts);
   return report;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "emulator/machine/kernel_printf.hpp"
 #include "emulator/machine/program.hpp"
 #include "emulator/memory/launch_memory.hpp"
 #include "microscale/emulator.hpp"
@@ -32,6 +33,7 @@ struct LaunchState {
   std::uint64_t seed = 0;
   std::uint64_t budget = 0;      // warp-instructions of the whole launch
   Recorder* recorder = nullptr;  // of one warp's steps; null: not asked for
+  PrintedText printed = {};      // by printf
 
   std::atomic<std::uint64_t> executed{0};  // warp-instructions
   std::atomic<bool> stopped{false};        // after a fatal finding

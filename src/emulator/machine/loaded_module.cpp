@@ -20,7 +20,9 @@ Result<std::unique_ptr<LoadedModule>> LoadedModule::load(GlobalMemory& memory, s
     return Failure{ErrorCode::unsupported,
                    fmt::format("the target {} is not one that this machine knows; choose one of {}",
                                wanted, ptx::target_names())};
-  return std::unique_ptr<LoadedModule>(new LoadedModule(memory, std::move(parsed.value()), *found));
+  std::unique_ptr<LoadedModule> made(new LoadedModule(memory, std::move(parsed.value()), *found));
+  if (const Status filled = made->fill_in_addresses(); !filled) return filled.failure();
+  return made;
 }
 
 LoadedModule::LoadedModule(GlobalMemory& memory, ptx::Module text, ptx::Target target)
@@ -53,6 +55,42 @@ void LoadedModule::place_variables() {
     }
     addresses_.push_back(address);
   }
+}
+
+Status LoadedModule::fill_in_addresses() {
+  for (std::size_t i = 0; i < addresses_.size(); ++i) {
+    const ptx::Variable& variable = text_.variables()[i];
+    for (const ptx::InitialAddress& named : variable.addresses) {
+      const Result<std::uint64_t> value = address_of(named);
+      if (!value) return value.failure();
+      const std::uint64_t place = addresses_[i] + static_cast<std::uint64_t>(named.at);
+      if (variable.space == Space::global)
+        memory_.write(place, &value.value(), sizeof value.value());
+      else
+        std::memcpy(constants_.data() + place, &value.value(), sizeof value.value());
+    }
+  }
+  return success();
+}
+
+Result<std::uint64_t> LoadedModule::address_of(const ptx::InitialAddress& named) const {
+  const auto plus = static_cast<std::uint64_t>(named.plus);
+  if (const auto index = text_.find_variable(named.name)) {
+    const Space space = text_.variables()[*index].space;
+    if (space == Space::global) return addresses_[*index] + plus;
+    if (space == Space::constant)
+      return addresses_[*index] + plus + (named.generic ? constant_window : 0);
+    return Failure{ErrorCode::unsupported,
+                   fmt::format("PTX line {}: an initialiser names '{}', which is not in global or "
+                               "constant memory and so has no address before the launch",
+                               named.line, named.name)};
+  }
+  for (std::size_t i = 0; i < text_.functions().size(); ++i)
+    if (text_.functions()[i].name == named.name) return function_window + 16 * i + plus;
+  return Failure{ErrorCode::bad_input,
+                 fmt::format("PTX line {}: an initialiser names '{}', which the text does not "
+                             "declare",
+                             named.line, named.name)};
 }
 
 Result<std::shared_ptr<const Program>> LoadedModule::program(const std::string& entry) const {

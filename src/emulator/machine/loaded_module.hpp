@@ -39,6 +39,9 @@ class LoadedModule {
  private:
   LoadedModule(GlobalMemory& memory, ptx::Module text, ptx::Target target);
   void place_variables();
+  Status fill_in_addresses();
+  /// What an initialiser means by a name; a failure where the module has none of it.
+  Result<std::uint64_t> address_of(const ptx::InitialAddress& named) const;
 
   GlobalMemory& memory_;
   ptx::Module text_;

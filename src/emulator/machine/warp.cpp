@@ -61,7 +61,7 @@ void Warp::start(const Program& program, Block& block, std::uint32_t index, std:
   others_.clear();
   merge_pc_ = ~0u;
   executed_ = 0;
-  forced_ = false;
+  forced_ = passes_ = false;
   flight_.start(program);
   base[0] = memory;
   base[1] = const_cast<std::uint8_t*>(program.constants.data()->bytes) + constants_bias;
@@ -151,6 +151,7 @@ Warp::Outcome Warp::run_groups(std::int64_t quantum) {
       active_.state = Group::State::retry;
     } else {
       ++executed_;
+      if (std::exchange(passes_, false)) quantum = 0;
       if (--quantum < 0 && active_.state == Group::State::ready)
         active_.state = Group::State::yields;
     }
@@ -273,6 +274,11 @@ Step Warp::exit(std::uint32_t lanes) {
     if (group.state == Group::State::retry) group.state = Group::State::ready;
   block_->on_exit(*this);
   return Step::jump;
+}
+
+Step Warp::pass() {
+  passes_ = true;
+  return branch(active_.pc + 1, active_.lanes);
 }
 
 Step Warp::block_at(std::uint8_t barrier, const Op& op, std::uint32_t lanes) {

@@ -70,6 +70,7 @@ class Warp : public WarpRows {
   }
   Step scatter(const std::uint32_t* targets, std::uint32_t lanes);  // a target for each lane
   Step call(std::uint32_t site, std::uint32_t lanes);
+  Step pass();  // goes on behind the instruction when others have had their turn
   Step leave(std::uint32_t lanes);  // ret: from a function, or the kernel
   Step exit(std::uint32_t lanes);
   /// The lanes have arrived at a barrier and go on behind it once it opens. `op` gets the result,
@@ -133,6 +134,7 @@ class Warp : public WarpRows {
   std::uint32_t* written_ = nullptr;
   std::uint8_t* call_memory_ = nullptr;
   bool forced_ = false;  // the next gather lets everybody pass
+  bool passes_ = false;  // this turn ends with the instruction
 };
 
 /// "lane 3", "lanes 0-3, 7".

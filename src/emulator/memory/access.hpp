@@ -19,6 +19,8 @@ inline constexpr std::uint64_t shared_window =
 inline constexpr std::uint64_t local_window = 0x0200'0000'0000'0000;
 inline constexpr std::uint64_t constant_window = 0x0300'0000'0000'0000;
 inline constexpr std::uint64_t param_window = 0x0400'0000'0000'0000;
+/// Where functions are, by their number in the module: not to be read or written.
+inline constexpr std::uint64_t function_window = 0x0500'0000'0000'0000;
 inline constexpr std::uint64_t window_mask = 0xff00'0000'0000'0000;
 /// In shared_window: set when the address names a block of the cluster (mapa, cluster windows); an
 /// address without it is the executing block's own.

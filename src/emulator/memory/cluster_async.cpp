@@ -73,13 +73,13 @@ void ClusterMemory::roll() {
 void ClusterMemory::land_for(std::uint64_t barrier) {
   if (launch_.options.policy == AsyncPolicy::random) return roll();
   // An arrive of cp.async stands behind the copies of its warp.
+  std::vector<std::uint64_t> last(warp_count());  // arrive at this barrier, of each warp
+  for (const AsyncCopy& copy : copies_)
+    if (copy.barrier == barrier && copy.arrive)
+      last[copy.warp] = std::max(last[copy.warp], copy.sequence);
   land_where([&](const AsyncCopy& copy) {
-    if (copy.barrier == barrier) return true;
-    if (copy.kind != AsyncKind::cp_async) return false;
-    return std::any_of(copies_.begin(), copies_.end(), [&](const AsyncCopy& other) {
-      return other.barrier == barrier && other.arrive && copy.warp == other.warp &&
-             copy.sequence < other.sequence;
-    });
+    return copy.barrier == barrier ||
+           (copy.kind == AsyncKind::cp_async && copy.sequence < last[copy.warp]);
   });
 }
 

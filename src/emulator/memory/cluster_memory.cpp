@@ -106,7 +106,7 @@ bool ClusterMemory::quick_resolve(const Agent& agent, std::uint64_t address, std
     WarpMemory& warp = warp_of(agent);
     Allocation* at = nullptr;
     for (Allocation* each : warp.last)
-      if (each && address >= each->begin && address < each->end) {
+      if (each && address >= each->begin && address < each->end && !each->freed) {
         at = each;
         break;
       }
@@ -209,6 +209,8 @@ void ClusterMemory::report_bounds(const Agent& agent, int lane, std::uint64_t ad
     if (address == 0) return start + ", the null address";
     const Allocation* near = launch_.global.nearest(address);
     if (!near) return start + "; nothing is allocated";
+    if (near->freed && address >= near->begin && address < near->end)
+      return fmt::format("{}, in {} bytes that free has given back", start, near->bytes());
     if (address < near->begin)
       return fmt::format("{}, {} bytes before the start of allocation of {} bytes", start,
                          near->begin - address, near->bytes());

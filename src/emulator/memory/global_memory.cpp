@@ -56,12 +56,34 @@ void GlobalMemory::release(std::uint64_t address) {
                     address));
 }
 
+std::uint64_t GlobalMemory::heap_allocate(std::uint64_t bytes) {
+  {
+    const std::unique_lock guard(mutex_);
+    if (bytes > heap_bytes - heap_used_) return 0;
+    heap_used_ += bytes;
+  }
+  const std::uint64_t address = allocate(bytes);
+  const std::unique_lock guard(mutex_);
+  heap_.emplace(address, bytes);
+  return address;
+}
+
+bool GlobalMemory::heap_release(std::uint64_t address) {
+  const std::unique_lock guard(mutex_);
+  const auto found = heap_.find(address);
+  if (found == heap_.end()) return false;
+  heap_used_ -= found->second;
+  heap_.erase(found);
+  allocations_.at(address)->freed = true;
+  return true;
+}
+
 Allocation* GlobalMemory::find(std::uint64_t address) const {
   const std::shared_lock guard(mutex_);
   auto after = allocations_.upper_bound(address);
   if (after == allocations_.begin()) return nullptr;
   Allocation* found = std::prev(after)->second.get();
-  return address < found->end ? found : nullptr;
+  return address < found->end && !found->freed ? found : nullptr;
 }
 
 Allocation* GlobalMemory::nearest(std::uint64_t address) const {

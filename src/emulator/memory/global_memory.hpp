@@ -2,6 +2,7 @@
 // launch and by all host threads that run blocks.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,6 +21,7 @@ struct Allocation {
   Shadow shadow;
   std::unique_ptr<std::uint8_t[]> storage;  // with the red zones
   std::uint8_t* first = nullptr;            // in it, aligned as its address is
+  std::atomic<bool> freed{false};           // by a kernel's free: nobody may touch it any more
 
   Allocation(std::uint64_t bytes, std::unique_ptr<std::uint8_t[]> memory, std::uint8_t* data,
              std::uint64_t address)
@@ -52,8 +54,16 @@ class GlobalMemory {
   /// Throws Error if no allocation begins at `address`. Not while a launch runs.
   void release(std::uint64_t address);
 
-  /// The allocation that contains `address`; in `nearest` mode the one that begins last before it,
-  /// or else the first. Null if there is none. Valid until it is released.
+  static constexpr std::uint64_t heap_bytes = std::uint64_t{8} << 20;  // CUDA's default
+
+  /// malloc of a kernel: memory of the heap, or 0 where it has not that much left.
+  std::uint64_t heap_allocate(std::uint64_t bytes);
+  /// free of a kernel; false if heap_allocate did not return that address, or it was freed. What
+  /// was freed stays known, so that a finding names it.
+  bool heap_release(std::uint64_t address);
+
+  /// The allocation that contains `address` and was not freed; `nearest`: the one that contains it,
+  /// freed or not, or is the fewest bytes away. Null if there is none. Valid until it is released.
   Allocation* find(std::uint64_t address) const;
   Allocation* nearest(std::uint64_t address) const;
 
@@ -76,6 +86,8 @@ class GlobalMemory {
 
   mutable std::shared_mutex mutex_;
   std::map<std::uint64_t, std::unique_ptr<Allocation>> allocations_;  // by their first address
+  std::map<std::uint64_t, std::uint64_t> heap_;  // bytes by address, of what is not freed
+  std::uint64_t heap_used_ = 0;
   std::atomic<std::uint32_t> launches_{0};
 };
 

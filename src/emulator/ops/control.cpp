@@ -26,6 +26,7 @@ Step brx(const Op& op, Warp& warp, u32 lanes) {
   return warp.scatter(targets, lanes);
 }
 
+Step nanosleep(const Op&, Warp& warp, u32) { return warp.pass(); }
 Step call(const Op& op, Warp& warp, u32 lanes) { return warp.call(op.extra, lanes); }
 Step ret(const Op&, Warp& warp, u32 lanes) { return warp.leave(lanes); }
 Step leave_kernel(const Op&, Warp& warp, u32 lanes) { return warp.exit(lanes); }
@@ -39,8 +40,8 @@ Step trap(const Op& op, Warp& warp, u32 lanes) {
 
 Family control_family() {
   static constexpr HandlerEntry entries[] = {
-      {"bra", bra}, {"brx", brx},           {"call", call},
-      {"ret", ret}, {"exit", leave_kernel}, {"trap", trap},
+      {"bra", bra},           {"brx", brx},   {"call", call},           {"ret", ret},
+      {"exit", leave_kernel}, {"trap", trap}, {"nanosleep", nanosleep},
   };
   return entries;
 }

@@ -34,6 +34,7 @@ Family cvt_small_family();     // block scales
 Family cvt_directed_family();  // to FP16 and BF16, every rounding
 Family move_family();
 Family control_family();
+Family system_family();  // vprintf, __assertfail, malloc, free
 Family memory_family();
 Family atomic_family();
 Family warp_family();  // shfl, vote, match, redux, activemask, elect

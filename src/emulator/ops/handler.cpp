@@ -25,8 +25,8 @@ Table make_table(bool avx2) {
   add(table, avx2 ? avx2::cvt_lanes_family() : portable::cvt_lanes_family());
   for (const Family family :
        {approx_family(), cvt_small_family(), cvt_directed_family(), move_family(), control_family(),
-        memory_family(), atomic_family(), warp_family(), barrier_family(), async_family(),
-        mbarrier_family(), mma_family(), ldmatrix_family(), wgmma_family()})
+        system_family(), memory_family(), atomic_family(), warp_family(), barrier_family(),
+        async_family(), mbarrier_family(), mma_family(), ldmatrix_family(), wgmma_family()})
     add(table, family);
   return table;
 }

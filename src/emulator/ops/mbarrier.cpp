@@ -73,7 +73,7 @@ Step wait(const Op& op, Warp& warp, u32 lanes) {
   }
   if (over != lanes && (op.mode & 4)) return Step::wait;
   warp.set_predicate(op.d, lanes, over);
-  return Step::next;
+  return over ? Step::next : warp.pass();  // it will ask again, and what it waits for needs others
 }
 
 Step copy_arrive(const Op& op, Warp& warp, u32 lanes) {

@@ -53,6 +53,15 @@ struct Register {
 };
 
 /// A variable with an address: `.global`, `.const`, `.shared`, `.local`, or a `.param`.
+/// 64 bits of an initialiser that are where something is.
+struct InitialAddress {
+  std::int64_t at = 0;     // byte of the initialiser
+  std::string_view name;   // of a variable or a function
+  std::int64_t plus = 0;   // bytes behind it
+  bool generic = false;    // in the generic address space, else in its own
+  std::uint32_t line = 0;  // of the text
+};
+
 struct Variable {
   std::string_view name;
   Space space = Space::global;
@@ -65,6 +74,7 @@ struct Variable {
   std::int64_t offset = 0;
   bool external = false;
   std::vector<std::uint8_t> initial;  // the first bytes, at most `bytes`; those after them are zero
+  std::vector<InitialAddress> addresses;  // in it, where its bytes are zero
 };
 
 /// Those up to cluster_nctaid have components.

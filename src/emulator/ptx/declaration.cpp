@@ -26,17 +26,38 @@ struct Shape {
 
 bool is_real(Type type) { return type == Type::f32 || type == Type::f64; }
 
-// One number of an initialiser, written at byte `offset`; the bytes before it exist or are zero.
-bool read_element(Reader& reader, Type type, std::int64_t offset,
-                  std::vector<std::uint8_t>& bytes) {
+// `name`, `generic(name)`, and a number of bytes behind either.
+bool read_address(Reader& reader, Type type, std::int64_t offset, Variable& variable) {
   const Token at = reader.now();
-  if (at.kind == Token::Kind::word) {
+  if (bits_of(type) != 64 || is_real(type)) {
     return reader.fail(at,
-                       fmt::format("the initialiser names {}; addresses in initialisers are not "
-                                   "supported, store the address at run time",
-                                   quoted(at.text)),
+                       fmt::format("the initialiser names {}; addresses have 64 bits, not .{}",
+                                   quoted(at.text), name_of(type)),
                        ErrorCode::unsupported);
   }
+  InitialAddress address{.at = offset, .name = at.text, .line = at.line};
+  reader.advance();
+  if (at.text == "generic") {
+    address.generic = true;
+    if (!reader.expect('(', "behind generic") || !reader.word(address.name, "a variable") ||
+        !reader.expect(')', "behind the variable"))
+      return false;
+  }
+  if (reader.now().is('+')) {
+    reader.advance();
+    if (!reader.integer(address.plus, "a number of bytes")) return false;
+  }
+  const auto end = static_cast<std::size_t>(offset) + 8;
+  if (variable.initial.size() < end) variable.initial.resize(end);
+  variable.addresses.push_back(address);
+  return true;
+}
+
+// One number of an initialiser, written at byte `offset`; the bytes before it exist or are zero.
+bool read_element(Reader& reader, Type type, std::int64_t offset, Variable& variable) {
+  const Token at = reader.now();
+  if (at.kind == Token::Kind::word) return read_address(reader, type, offset, variable);
+  std::vector<std::uint8_t>& bytes = variable.initial;
   const int bits = bits_of(type);
   std::uint64_t value = 0;
   bool negative = false;
@@ -80,7 +101,7 @@ bool read_element(Reader& reader, Type type, std::int64_t offset,
 // level. Rows that leave out most of their elements would make the bytes grow without text:
 // refused.
 bool read_list(Reader& reader, Type type, const Shape& shape, int level, std::size_t start,
-               std::int64_t offset, std::int64_t& entries, std::vector<std::uint8_t>& bytes) {
+               std::int64_t offset, std::int64_t& entries, Variable& variable) {
   if (!reader.expect('{', "to open an initialiser")) return false;
   const std::int64_t below = shape.below(level) * shape.element_bytes;
   const std::int64_t limit = shape.size[static_cast<std::size_t>(level)];
@@ -95,8 +116,8 @@ bool read_list(Reader& reader, Type type, const Shape& shape, int level, std::si
     }
     std::int64_t inner = 0;
     if (row && level + 1 >= shape.dimensions) return reader.unexpected("a number");
-    if (!(row ? read_list(reader, type, shape, level + 1, start, offset + at, inner, bytes)
-              : read_element(reader, type, offset + at, bytes)))
+    if (!(row ? read_list(reader, type, shape, level + 1, start, offset + at, inner, variable)
+              : read_element(reader, type, offset + at, variable)))
       return false;
     at += step;
     const auto text_size = static_cast<std::int64_t>(reader.position() - start);
@@ -202,9 +223,8 @@ bool read_variables(Reader& reader, Space space, bool external, bool single,
       }
       std::int64_t entries = 0;
       const bool list = shape.dimensions > 0;
-      if (!(list ? read_list(reader, common.type, shape, 0, reader.position(), 0, entries,
-                             variable.initial)
-                 : read_element(reader, common.type, 0, variable.initial)))
+      if (!(list ? read_list(reader, common.type, shape, 0, reader.position(), 0, entries, variable)
+                 : read_element(reader, common.type, 0, variable)))
         return false;
       if (list && first == 0) elements = entries * rest;
     } else if (shape.dimensions > 0 && first == 0 && !external && space != Space::param) {

@@ -26,6 +26,27 @@ TEST(FloatInstructions, round_once_to_nearest_even) {
   EXPECT_EQ(real("sqrt.rn.f32 %f0, %f1;", 2.0f), std::sqrt(2.0f));
 }
 
+TEST(FloatInstructions, pairs_of_fp32_are_two_numbers) {
+  const auto pair = [](float low, float high) {
+    return bits(low) | std::uint64_t{bits(high)} << 32;
+  };
+  const auto got = [&](const std::string& op, std::uint64_t a, std::uint64_t b,
+                       std::uint64_t c = 0) {
+    Lanes64 x{}, y{}, z{};
+    x.fill(a), y.fill(b), z.fill(c);
+    return compute(op, x, y, z).rd[31];
+  };
+  EXPECT_EQ(got("add.rn.f32x2 %rd0, %rd1, %rd2;", pair(1, 2), pair(0x1p-24f, 3)), pair(1, 5));
+  EXPECT_EQ(got("add.rp.f32x2 %rd0, %rd1, %rd2;", pair(1, 2), pair(0x1p-60f, 3)),
+            pair(0x1.000002p0f, 5));
+  EXPECT_EQ(got("sub.f32x2 %rd0, %rd1, %rd2;", pair(1, 2), pair(4, -3)), pair(-3, 5));
+  EXPECT_EQ(got("mul.rn.ftz.f32x2 %rd0, %rd1, %rd2;", pair(0x1p-100f, 2), pair(0x1p-40f, -3)),
+            pair(0, -6));
+  EXPECT_EQ(got("fma.rn.f32x2 %rd0, %rd1, %rd2, %rd3;", pair(0x1.000002p0f, 2),
+                pair(0x1.000002p0f, 3), pair(-0x1.000004p0f, 1)),
+            pair(0x1p-46f, 7));
+}
+
 TEST(FloatInstructions, round_as_told) {
   EXPECT_EQ(real("add.rz.f32 %f0, %f1, %f2;", 1.0f, 0x1.8p-24f), 1.0f);
   EXPECT_EQ(real("add.rp.f32 %f0, %f1, %f2;", 1.0f, 0x1p-60f), 0x1.000002p0f);

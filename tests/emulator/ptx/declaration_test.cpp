@@ -49,13 +49,21 @@ TEST(PtxDeclaration, open_arrays_take_their_size_from_the_values) {
   EXPECT_EQ(variable(".global .u8 x[2][2] = {1, 2, 3};").initial, (Bytes{1, 2, 3}));
 }
 
+TEST(PtxDeclaration, initial_values_may_be_addresses) {
+  const Variable t = variable(".global .u64 t[4] = {7, generic(x), f, y+16};");
+  EXPECT_EQ(t.initial.size(), 32u);
+  ASSERT_EQ(t.addresses.size(), 3u);
+  EXPECT_EQ(t.addresses[0].name, "x");
+  EXPECT_TRUE(t.addresses[0].generic);
+  EXPECT_EQ(t.addresses[1].at, 16);
+  EXPECT_EQ(t.addresses[2].plus, 16);
+}
+
 TEST(PtxDeclaration, refuses_what_it_cannot_hold) {
   const auto failure = [](const std::string& text) { return module_failure(head + text); };
-  EXPECT_NE(failure(".global .align 8 .u64 t[1] = {f};").find("the initialiser names 'f'"),
+  EXPECT_NE(failure(".global .u32 t[1] = {f};").find("addresses have 64 bits, not .u32"),
             std::string::npos);
-  EXPECT_NE(
-      failure(".global .u64 t = generic(x);").find("addresses in initialisers are not supported"),
-      std::string::npos);
+  EXPECT_NE(failure(".global .u64 t = generic x;").find("'('"), std::string::npos);
   EXPECT_NE(failure(".global .b8 x[2] = {1, 2, 3};").find("more initial values than elements"),
             std::string::npos);
   EXPECT_NE(failure(".global .b8 x = 256;").find("256 does not fit .b8"), std::string::npos);

@@ -1,14 +1,33 @@
 // ptx run: a kernel on the emulator, its findings one a line, its buffers into files.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "commands.hpp"
 #include "console.hpp"
 #include "ptx_launch.hpp"
+#include "report/terminal.hpp"
 #include "report/units.hpp"
 
 namespace microscale {
+
+namespace {
+
+// What the kernel printed, with lines and tabs as they are and other control characters harmless.
+std::string printed_lines(std::string_view text, bool utf8) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of("\n\t"), text.size());
+    out += printable(text.substr(0, end), utf8);
+    if (end < text.size()) out += text[end];
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out.empty() || out.back() == '\n' ? out : out + "\n";
+}
+
+}  // namespace
 
 int run_ptx_run(const PtxLaunch& launch, Console& console) {
   const PtxLaunched done = perform(launch);
@@ -18,6 +37,7 @@ int run_ptx_run(const PtxLaunch& launch, Console& console) {
     nlohmann::ordered_json json{{"kernel", done.kernel},
                                 {"completed", report.completed},
                                 {"warp_instructions", report.warp_instructions},
+                                {"printed", report.printed},
                                 {"findings", nlohmann::ordered_json::array()},
                                 {"written", nlohmann::ordered_json::array()}};
     for (const emulator::Finding& each : report.findings) json["findings"].push_back(to_json(each));
@@ -26,6 +46,7 @@ int run_ptx_run(const PtxLaunch& launch, Console& console) {
     console.print_json(json);
     return code;
   }
+  console.print_as_is(printed_lines(report.printed, console.out.utf8));
   for (const emulator::Finding& each : report.findings)
     console.print(printable(to_sentence(each), console.out.utf8) + "\n");
   console.note(fmt::format("{}: {}, {} warp-instructions, {}", readable(done.kernel),

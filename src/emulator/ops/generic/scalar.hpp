@@ -108,6 +108,22 @@ struct Float {
   }
 };
 
+// Two FP32 numbers in 64 bits, each for itself.
+template <class F>
+struct BothFloats {
+  static u64 of(u64 a, u64 b) {
+    const u32 low = F::of(static_cast<u32>(a), static_cast<u32>(b));
+    const u32 high = F::of(static_cast<u32>(a >> 32), static_cast<u32>(b >> 32));
+    return low | u64{high} << 32;
+  }
+  static u64 of(u64 a, u64 b, u64 c) {
+    const u32 low = F::of(static_cast<u32>(a), static_cast<u32>(b), static_cast<u32>(c));
+    const u32 high =
+        F::of(static_cast<u32>(a >> 32), static_cast<u32>(b >> 32), static_cast<u32>(c >> 32));
+    return low | u64{high} << 32;
+  }
+};
+
 // Minus zero is below plus zero. Of a number and a NaN it is the number, of two NaNs the canonical
 // one; with Nan a NaN wins. Xor: of the magnitudes, with the product's sign.
 template <bool Less, bool Ftz, bool Nan, bool Xor>
@@ -169,6 +185,9 @@ struct Copysign64 {
       MICROSCALE_BOTH(name ".f32.sat", s32<Float<f, false, true>>),    \
       MICROSCALE_BOTH(name ".f32.ftz.sat", s32<Float<f, true, true>>), \
       MICROSCALE_BOTH(name ".f64", s64<Float<f, false, false>>)
+#define MICROSCALE_PAIR(name, f, s64)                                      \
+  MICROSCALE_BOTH(name ".f32x2", s64<BothFloats<Float<f, false, false>>>), \
+      MICROSCALE_BOTH(name ".f32x2.ftz", s64<BothFloats<Float<f, true, false>>>)
 #define MICROSCALE_MINMAX(name, less)                                                         \
   {name ".f32", binary<u32, u32, u32, MinMax32<less, false, false, false>>},                  \
       {name ".f32.ftz", binary<u32, u32, u32, MinMax32<less, true, false, false>>},           \
@@ -190,6 +209,10 @@ Family scalar_family() {
       MICROSCALE_FLOAT("mul", FMul, binary32, binary64),
       MICROSCALE_FLOAT("div", FDiv, binary32, binary64),
       MICROSCALE_FLOAT("fma", Fma, ternary32, ternary64),
+      MICROSCALE_PAIR("add", FAdd, binary64),
+      MICROSCALE_PAIR("sub", FSub, binary64),
+      MICROSCALE_PAIR("mul", FMul, binary64),
+      MICROSCALE_PAIR("fma", Fma, ternary64),
       MICROSCALE_FLOAT("rcp", FRcp, unary32, unary64),
       MICROSCALE_FLOAT("sqrt", FSqrt, unary32, unary64),
       MICROSCALE_MINMAX("min", true)
@@ -206,4 +229,5 @@ Family scalar_family() {
 }
 #undef MICROSCALE_BOTH
 #undef MICROSCALE_FLOAT
+#undef MICROSCALE_PAIR
 #undef MICROSCALE_MINMAX
