@@ -55,6 +55,13 @@ struct RmsNormOptions {
 };
 void rms_norm_quantize_into(const RmsNormOptions& options, const Context& context = {});
 
+/// The same without a quantizer: RMSNorm of each row, computed in FP32 and rounded once to the
+/// input's type, into `normed`, of the input's shape and type, apart
+/// from them in memory. cols is a multiple of 16; options.output is not read. On a host only: where
+/// it would run on Backend::cuda, Error{unsupported}.
+void rms_norm_into(const RmsNormOptions& options, const MutableTensorView& normed,
+                   const Context& context = {});
+
 /// The orthonormal Hadamard transform, in natural order, of each run of `order` neighbours in a
 /// row: it spreads outliers over a block. cols must be a multiple of the order.
 struct HadamardOptions {

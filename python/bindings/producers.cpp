@@ -63,35 +63,55 @@ nb::object silu_mul(nb::handle gate, nb::handle up, const ProducedWords& words,
   return nb::cast(std::move(made.blocks.tensor));
 }
 
-nb::object rms_norm(nb::handle x, nb::handle weight, float epsilon, nb::handle residual,
-                    const ProducedWords& words, const RunWords& run) {
-  const Array input = take(x, "x");
-  Call call(input, run);
-  Produced made = make_produced(call, input, words);
+/// The operands of a norm; `sums` becomes the new array for x + residual, where there is one.
+RmsNormOptions norm_of(const Call& call, const Array& input, nb::handle weight, float epsilon,
+                       nb::handle residual, nb::object& sums) {
   RmsNormOptions options{.input = matrix_of(input),
                          .weight = nullptr,
                          .epsilon = epsilon,
                          .residual = {},
                          .sum = {},
-                         .output = made.output};
+                         .output = {}};
   if (!weight.is_none()) {
     const Array array = take(weight, "weight");
     call.require_here(array);
     options.weight = numbers_of(array, input.type, options.input.cols);
   }
-  if (residual.is_none()) {
-    call.run([&](const Context& context) { rms_norm_quantize_into(options, context); });
-    return nb::cast(std::move(made.blocks.tensor));
-  }
+  if (residual.is_none()) return options;
   const Array added = take(residual, "residual");
   call.require_here(added);
   require_alike(added, input);
   options.residual = matrix_of(added);
   Array sum;
-  const nb::object sums = call.make(input.type, input.sizes(), sum);
+  sums = call.make(input.type, input.sizes(), sum);
   options.sum = output_matrix_of(sum);
+  return options;
+}
+
+nb::object rms_norm_quantize(nb::handle x, nb::handle weight, float epsilon, nb::handle residual,
+                             const ProducedWords& words, const RunWords& run) {
+  const Array input = take(x, "x");
+  Call call(input, run);
+  Produced made = make_produced(call, input, words);
+  nb::object sums;
+  RmsNormOptions options = norm_of(call, input, weight, epsilon, residual, sums);
+  options.output = made.output;
   call.run([&](const Context& context) { rms_norm_quantize_into(options, context); });
-  return nb::make_tuple(nb::cast(std::move(made.blocks.tensor)), sums);
+  nb::object blocks = nb::cast(std::move(made.blocks.tensor));
+  return sums.is_valid() ? nb::object(nb::make_tuple(blocks, sums)) : blocks;
+}
+
+nb::object rms_norm(nb::handle x, nb::handle weight, float epsilon, nb::handle residual) {
+  const FromDispatcher resolved;
+  const Array input = take(x, "x");
+  Call call(input, {Py_None, Py_None, Py_None});
+  nb::object sums;
+  const RmsNormOptions options = norm_of(call, input, weight, epsilon, residual, sums);
+  Array result;
+  nb::object normed = call.make(input.type, input.sizes(), result);
+  const MutableTensorView to = output_matrix_of(result);
+  call.run([&](const Context& context) { rms_norm_into(options, to, context); });
+  return sums.is_valid() ? nb::object(nb::make_tuple(normed, sums)) : normed;
 }
 
 /// 4 words of 32 bits from a Python integer of `order` bits.
@@ -147,7 +167,7 @@ void bind_producers(nb::module_& module) {
       "rms_norm_quantize",
       [](nb::handle x, nb::handle weight, float epsilon, nb::handle residual, PRODUCED_PARAMETERS,
          RUN_PARAMETERS) {
-        return rms_norm(x, weight, epsilon, residual, PRODUCED_WORDS, RUN_WORDS);
+        return rms_norm_quantize(x, weight, epsilon, residual, PRODUCED_WORDS, RUN_WORDS);
       },
       nb::arg("x").none(), nb::arg("weight") = nb::none(), nb::kw_only(), nb::arg("eps") = 1e-6f,
       nb::arg("residual") = nb::none(), PRODUCED_ARGUMENTS, RUN_ARGUMENTS,
@@ -157,6 +177,16 @@ void bind_producers(nb::module_& module) {
       "weight: of x's type, one for each element of a row. With residual, of x's shape and type, "
       "the\n"
       "sum x + residual is normed, and the result is (BlockTensor, sum).");
+  module.def(
+      "rms_norm",
+      [](nb::handle x, nb::handle weight, float epsilon, nb::handle residual) {
+        return rms_norm(x, weight, epsilon, residual);
+      },
+      nb::arg("x").none(), nb::arg("weight").none(), nb::arg("eps"),
+      nb::arg("residual") = nb::none(),
+      nb::sig("def rms_norm(x: Array, weight: Array | None, eps: float, residual: Array | None = "
+              "None) -> Any"),
+      "rms_norm_quantize without a quantizer, on the CPU: the matrix in x's type.");
   module.def(
       "hadamard_quantize",
       [](nb::handle x, int order, nb::handle negated, PRODUCED_PARAMETERS, RUN_PARAMETERS) {

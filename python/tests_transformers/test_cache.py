@@ -122,4 +122,4 @@ def test_compiled_layers(models):
             layer.compile(fullgraph=True, backend="aot_eager")
         results.append(model(token, position_ids=position, past_key_values=cache).logits)
         assert cache.layers[1].cache.lengths.tolist() == [21, 21]
-    assert torch.equal(*results)
+    assert relative(*results) < 0.02  # the compiled layer's own code, and a few operators

@@ -1,5 +1,5 @@
 // The fused operations: check, then either the device's kernel, or tiles of rows made in FP32 and
-// given to the quantizer. No arithmetic here.
+// given to the quantizer, or stored. No arithmetic here.
 #include "microscale/fused.hpp"
 
 #include <fmt/format.h>
@@ -20,6 +20,7 @@
 #include "ops/check.hpp"
 #include "ops/operand_memory.hpp"
 #include "seam/gpu_operations.hpp"
+#include "seam/matmul_kernels.hpp"
 
 namespace microscale {
 namespace {
@@ -62,6 +63,11 @@ BlockShape check_output(const char* operation, const QuantizedOutput& o, const T
   return shape;
 }
 
+/// About 64 Ki floats a tile: they stay in a core's cache between producer and quantizer.
+std::int64_t tile_rows(std::int64_t rows, std::int64_t cols) {
+  return std::clamp<std::int64_t>((1 << 16) / cols, 1, rows);
+}
+
 // Tiles of rows on all threads: `produce(first, count, floats)`, then the quantizer.
 template <class Produce>
 void quantize_rows(const BlockShape& shape, const QuantizedOutput& o, const Context& context,
@@ -89,8 +95,7 @@ void quantize_rows(const BlockShape& shape, const QuantizedOutput& o, const Cont
   if (o.layout != Layout::row_major) rows.resize(static_cast<std::size_t>(row_shape.scale_bytes()));
   std::uint8_t* scales = o.layout == Layout::row_major ? o.scales.data() : rows.data();
 
-  // About 64 Ki floats a tile: they stay in a core's cache between producer and quantizer.
-  const std::int64_t tile = std::clamp<std::int64_t>((1 << 16) / shape.cols, 1, shape.rows);
+  const std::int64_t tile = tile_rows(shape.rows, shape.cols);
   parallel_for((shape.rows + tile - 1) / tile, context.threads, [&](std::int64_t index) {
     QuantizeLines part = call;
     const std::int64_t first = index * tile;
@@ -105,6 +110,33 @@ void quantize_rows(const BlockShape& shape, const QuantizedOutput& o, const Cont
     table.quantize(part);
   });
   if (o.layout != Layout::row_major) repack_scale_bytes(row_shape, rows, o.layout, o.scales);
+}
+
+/// The options of a norm with strides that are set, checked but for where the result goes.
+RmsNormOptions checked(const char* operation, const RmsNormOptions& given) {
+  RmsNormOptions o = given;
+  o.input = with_row_stride(given.input);
+  o.residual = with_row_stride(given.residual);
+  o.sum = with_row_stride(given.sum);
+  check_matrix(operation, o.input);
+  if (!(o.epsilon >= 0) || !std::isfinite(o.epsilon))
+    refuse(
+        fmt::format("{}: epsilon is {}; it must be finite and not negative", operation, o.epsilon));
+  if ((o.residual.data != nullptr) != (o.sum.data != nullptr))
+    refuse(fmt::format(
+        "{}: a residual and the sum to be written belong together; pass both (the sum may "
+        "be the residual's memory) or neither",
+        operation));
+  if (o.residual.data != nullptr) {
+    check_same(operation, "the residual", o.residual, o.input);
+    const TensorView sum{o.sum.data, o.sum.dtype, o.sum.rows, o.sum.cols, o.sum.row_stride};
+    check_same(operation, "the sum", sum, o.input);
+    if (o.sum.data == o.residual.data && o.sum.row_stride != o.residual.row_stride &&
+        o.input.rows > 1)
+      refuse(fmt::format("{}: the sum lies on the residual with another row_stride ({}, not {})",
+                         operation, o.sum.row_stride, o.residual.row_stride));
+  }
+  return o;
 }
 
 }  // namespace
@@ -131,29 +163,8 @@ void silu_mul_quantize_into(const SiluMulOptions& given, const Context& context)
 }
 
 void rms_norm_quantize_into(const RmsNormOptions& given, const Context& context) try {
-  RmsNormOptions o = given;
-  o.input = with_row_stride(given.input);
-  o.residual = with_row_stride(given.residual);
-  o.sum = with_row_stride(given.sum);
   constexpr const char* operation = "rms_norm_quantize";
-  check_matrix(operation, o.input);
-  if (!(o.epsilon >= 0) || !std::isfinite(o.epsilon))
-    refuse(
-        fmt::format("{}: epsilon is {}; it must be finite and not negative", operation, o.epsilon));
-  if ((o.residual.data != nullptr) != (o.sum.data != nullptr))
-    refuse(fmt::format(
-        "{}: a residual and the sum to be written belong together; pass both (the sum may "
-        "be the residual's memory) or neither",
-        operation));
-  if (o.residual.data != nullptr) {
-    check_same(operation, "the residual", o.residual, o.input);
-    const TensorView sum{o.sum.data, o.sum.dtype, o.sum.rows, o.sum.cols, o.sum.row_stride};
-    check_same(operation, "the sum", sum, o.input);
-    if (o.sum.data == o.residual.data && o.sum.row_stride != o.residual.row_stride &&
-        o.input.rows > 1)
-      refuse(fmt::format("{}: the sum lies on the residual with another row_stride ({}, not {})",
-                         operation, o.sum.row_stride, o.residual.row_stride));
-  }
+  const RmsNormOptions o = checked(operation, given);
   const Memory memory = o.input.memory;
   const bool residual = o.residual.data != nullptr;
   const bool on_device =
@@ -172,6 +183,40 @@ void rms_norm_quantize_into(const RmsNormOptions& given, const Context& context)
                 });
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("rms_norm_quantize_into");
+}
+
+void rms_norm_into(const RmsNormOptions& given, const MutableTensorView& to,
+                   const Context& context) try {
+  constexpr const char* operation = "rms_norm";
+  const RmsNormOptions o = checked(operation, given);
+  const MutableTensorView normed = with_row_stride(to);
+  const TensorView result{normed.data, normed.dtype, normed.rows, normed.cols, normed.row_stride};
+  check_same(operation, "the result", result, o.input);
+  if (o.input.cols % 16 != 0)
+    refuse(fmt::format("{}: {} columns; they must be a multiple of 16", operation, o.input.cols));
+  const Memory memory = o.input.memory;
+  const bool residual = o.residual.data != nullptr;
+  check_runs_on_host(operation, context,
+                     {operand("the input", o.input),
+                      {"the weight", memory, {o.weight}},
+                      operand("the residual", residual ? o.residual : o.input),
+                      {"the sum", residual ? o.sum.memory : memory, {o.sum.data}},
+                      {"the result", normed.memory, {normed.data}}});
+  if (o.input.rows == 0 || o.input.cols == 0) return;
+  const KernelTable& table = choose_backend(operation, context);
+  const std::int64_t tile = tile_rows(o.input.rows, o.input.cols);
+  parallel_for((o.input.rows + tile - 1) / tile, context.threads, [&](std::int64_t index) {
+    const std::int64_t first = index * tile, last = std::min(first + tile, o.input.rows);
+    const std::unique_ptr<float[]> values(new float[static_cast<std::size_t>(o.input.cols)]);
+    for (std::int64_t row = first; row < last; ++row) {
+      table.rows->rms_norm(o, row, 1, values.get());
+      table.matmul->store(values.get(), o.input.cols, normed.dtype,
+                          static_cast<std::uint8_t*>(normed.data) +
+                              row * normed.row_stride * size_of(normed.dtype));
+    }
+  });
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("rms_norm_into");
 }
 
 void hadamard_quantize_into(const HadamardOptions& given, const Context& context) try {

@@ -92,6 +92,31 @@ TEST(Fused, rms_norm_gives_the_bytes_of_the_unfused_matrix_and_the_sum) {
   });
 }
 
+TEST(Fused, rms_norm_without_a_quantizer_rounds_the_same_matrix_once) {
+  for (const DType type : {DType::bf16, DType::f16, DType::f32}) {
+    const test::Matrix x = test::gaussian(type, 257, 336, 3, 4.0f),
+                       w = test::gaussian(type, 1, 336, 4, 1.0f),
+                       residual = test::gaussian(type, 257, 336, 5, 4.0f);
+    for (const bool added : {false, true}) {
+      test::Matrix wanted_sum(type, 257, 336), values(DType::f32, 257, 336), wanted(type, 257, 336);
+      RmsNormOptions options{.input = x.view(), .weight = w.bytes.data(), .output = {}};
+      if (added) options.residual = residual.view(), options.sum = wanted_sum.mutable_view();
+      rms_norm_rows(options, 0, 257, reinterpret_cast<float*>(values.bytes.data()));
+      for (std::int64_t i = 0; i < 257 * 336; ++i)
+        wanted.set(i / 336, i % 336, values.at(i / 336, i % 336));
+      for (const Backend backend : available_backends()) {
+        test::Matrix normed(type, 257, 336), sum(type, 257, 336);
+        if (added) options.sum = sum.mutable_view();
+        rms_norm_into(options, normed.mutable_view(), {.backend = backend});
+        EXPECT_EQ(normed.bytes, wanted.bytes) << to_string(type) << ' ' << to_string(backend);
+        if (added) {
+          EXPECT_EQ(sum.bytes, wanted_sum.bytes) << to_string(type);
+        }
+      }
+    }
+  }
+}
+
 TEST(Fused, hadamard_gives_the_bytes_of_the_unfused_matrix) {
   const test::Matrix x = test::gaussian(DType::f32, 131, 256, 6, 1.0f);
   for (int order : {16, 128}) {
@@ -155,6 +180,19 @@ TEST_F(FusedErrors, a_residual_needs_a_place_for_the_sum) {
   options.sum = b.mutable_view();
   options.epsilon = -1.0f;
   expect_error("epsilon is -1", [&] { rms_norm_quantize_into(options); });
+}
+
+TEST_F(FusedErrors, a_norm_alone_checks_its_result) {
+  const RmsNormOptions options{.input = a.view(), .output = {}};
+  test::Matrix normed(DType::bf16, 3, 64), odd(DType::bf16, 4, 24);
+  expect_error("the result is 3 x 64 bf16, the input 4 x 64 bf16",
+               [&] { rms_norm_into(options, normed.mutable_view()); });
+  expect_error("24 columns; they must be a multiple of 16",
+               [&] { rms_norm_into({.input = odd.view(), .output = {}}, odd.mutable_view()); });
+  expect_error(
+      "backend cuda has no such operation",
+      [&] { rms_norm_into(options, b.mutable_view(), {.backend = Backend::cuda}); },
+      ErrorCode::unsupported);
 }
 
 TEST_F(FusedErrors, hadamard_orders_are_four_and_divide_the_columns) {

@@ -385,6 +385,11 @@ def rms_norm_quantize(x: Array, weight: Array | None = None, *, eps: float = 1e-
     sum x + residual is normed, and the result is (BlockTensor, sum).
     """
 
+def rms_norm(x: Array, weight: Array | None, eps: float, residual: Array | None = None) -> Any:
+    """
+    rms_norm_quantize without a quantizer, on the CPU: the matrix in x's type.
+    """
+
 def hadamard_quantize(x: Array, *, order: int = 32, negated: int | None = None, format: str = 'nvfp4', layout: str = 'row_major', global_scale: float | Array | None = None, scale_rule: str | None = None, rounding: str | None = None, seed: int = 0, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> BlockTensor:
     """
     The orthonormal Hadamard transform of each run of `order` neighbours (16, 32, 64 or 128),

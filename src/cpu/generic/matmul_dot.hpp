@@ -142,6 +142,27 @@ inline std::int64_t steps_of(std::int64_t k) {
   return (k + B::elements - 1) / B::elements;
 }
 
+/// The last, incomplete step of each row, filled up with zeros: copies of a tile's columns, so that
+/// rows and columns share what they read as in every other step.
+template <class B>
+inline void add_rest(const MatmulTile& tile, const float* x, std::int64_t x_stride,
+                     std::int64_t whole, std::int64_t rest, Float* sums) {
+  alignas(64) std::uint8_t codes[dot_tile_shape.cols * B::code_bytes],
+      scales[dot_tile_shape.cols * B::scale_bytes];
+  const std::int64_t cols = tile.cols, code_bytes = rest * B::code_bytes / B::elements,
+                     scale_bytes = rest * B::scale_bytes / B::elements;
+  __builtin_memset(codes, 0, static_cast<std::size_t>(cols * B::code_bytes));
+  __builtin_memset(scales, 0, static_cast<std::size_t>(cols * B::scale_bytes));
+  const std::uint8_t *from = tile.b.data + whole * B::code_bytes,
+                     *scale = tile.b.scales + whole * B::scale_bytes;
+  for (std::int64_t c = 0; c < cols; ++c, from += tile.b.stride, scale += tile.b.scale_stride) {
+    __builtin_memcpy(codes + c * B::code_bytes, from, static_cast<std::size_t>(code_bytes));
+    __builtin_memcpy(scales + c * B::scale_bytes, scale, static_cast<std::size_t>(scale_bytes));
+  }
+  dot_tile<B>({x, x_stride, codes, B::code_bytes, scales, B::scale_bytes}, 1, tile.rows, cols,
+              sums);
+}
+
 template <class B>
 void multiply_dot(const MatmulProduct& product, const MatmulTile& tile) {
   const std::int64_t k = product.k, whole = k / B::elements, rest = k % B::elements,
@@ -160,20 +181,7 @@ void multiply_dot(const MatmulProduct& product, const MatmulTile& tile) {
                tile.b.scale_stride};
     dot_tile<B>(at, count, tile.rows, tile.cols, sums);
   }
-  if (rest > 0) {  // an incomplete step, filled up with zeros
-    alignas(64) std::uint8_t codes[B::code_bytes], scales[B::scale_bytes];
-    for (std::int64_t c = 0; c < tile.cols; ++c) {
-      __builtin_memset(codes, 0, B::code_bytes);
-      __builtin_memset(scales, 0, B::scale_bytes);
-      __builtin_memcpy(codes, tile.b.data + c * tile.b.stride + whole * B::code_bytes,
-                       static_cast<std::size_t>(rest * B::code_bytes / B::elements));
-      __builtin_memcpy(scales, tile.b.scales + c * tile.b.scale_stride + whole * B::scale_bytes,
-                       static_cast<std::size_t>(rest * B::scale_bytes / B::elements));
-      for (std::int64_t r = 0; r < tile.rows; ++r)
-        dot_steps<B, 1, 1>({x + r * x_stride + whole * B::elements, x_stride, codes, 0, scales, 0},
-                           1, sums + r * tile.cols + c, tile.cols);
-    }
-  }
+  if (rest > 0) add_rest<B>(tile, x + whole * B::elements, x_stride, whole, rest, sums);
   const double factor = product.factor * B::factor;
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     for (std::int64_t c = 0; c < tile.cols; ++c) {

@@ -16,7 +16,7 @@ except ImportError as error:
 if not hasattr(_torch.Tensor, "__dlpack_c_exchange_api__"):
     raise ImportError(f"microscale.torch needs torch 2.10 or newer, this is {_torch.__version__}")
 
-from . import _attention, _ops, _products  # noqa: F401  registers the operators
+from . import _attention, _norms, _ops, _products  # noqa: F401  registers the operators
 from ._cache import KvCache
 from ._experts import Experts
 from ._linear import Linear

@@ -17,6 +17,7 @@ from ..torch._module import require_format
 from ..torch._packing import block_of
 from ..torch._quantize import quantize_, reason_to_leave
 from ._attention import NAME, takes_attention
+from ._decoder_layer import simplify_layers
 from ._experts import ExpertReader, dense_experts, folder_of, quantized_experts
 from ._fused import FusedLinear, reason_against
 from ._trial import agree, some_input
@@ -35,10 +36,14 @@ class Accelerated:
     """Products that were two or three: q, k, v of one input; gate and up."""
     attention: bool = False
     """Whether attention goes through microscale where a microscale.transformers.Cache is given."""
+    layers: int = 0
+    """Decoder layers that are a few operators on a CPU."""
     left: dict[str, str] = field(default_factory=dict)
     """Layers that stay as they were, each with the reason."""
     unfused: dict[str, str] = field(default_factory=dict)
     """Attentions and MLPs whose packed layers stay apart, each with the reason."""
+    not_simplified: dict[str, str] = field(default_factory=dict)
+    """Decoder layers whose own code runs on a CPU, too, each with the reason."""
     notes: list[str] = field(default_factory=list)
     """What is slower here than it could be."""
 
@@ -46,7 +51,11 @@ class Accelerated:
         formats = ", ".join(f"{count} {name}" for name, count in self.formats.items()) or "none"
         experts = f" and {self.experts} experts" if self.experts else ""
         lines = [f"{self.packed} linear layers{experts} packed ({formats}), {self.fused} products fused"]
-        for title, names in (("left", self.left), ("not fused", self.unfused)):
+        for title, names in (
+            ("left", self.left),
+            ("not fused", self.unfused),
+            ("their own code on a CPU", self.not_simplified),
+        ):
             for reason, count in Counter(names.values()).most_common():
                 example = next(name for name in names if names[name] == reason)
                 more = f" and {count - 1} more" if count > 1 else ""
@@ -116,6 +125,8 @@ def accelerate(
         done.attention = takes_attention(model)
         if done.attention:
             model.set_attn_implementation(NAME)  # type: ignore[operator]
+        if done.attention and fuse:
+            done.layers, done.not_simplified = simplify_layers(model)
     done.notes += _notes(model, done)
     return done
 

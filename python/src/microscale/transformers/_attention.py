@@ -73,6 +73,11 @@ def attention(
     layer = kwargs.pop(CacheLayer.KEY, None) or getattr(key, CacheLayer.KEY, None)
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     if layer is None:
+        if _is_one_query(query, key, value, attention_mask, dropout, causal):
+            sinks = None if s_aux is None else s_aux.float().contiguous()
+            words = (scaling, True, sliding_window or 0, softcap or 0.0, sinks)
+            q, k, v = (t.transpose(1, 2) for t in (query, key, value))
+            return torch.ops.microscale.attention(q, k, v, *words), None
         if softcap or s_aux is not None:
             return _eager(
                 module, query, key, value, attention_mask, scaling, sliding_window, causal, softcap, s_aux
@@ -104,6 +109,26 @@ def attention(
         sinks=None if s_aux is None else s_aux.float().contiguous(),
     )
     return result, None
+
+
+def _is_one_query(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, causal: bool
+) -> bool:
+    """Whether attention is of one token to all before it on a CPU, where our kernel takes a fourth to a
+    fifteenth of the time of sdpa's: that repeats keys and values for each head of a group."""
+    return (
+        query.shape[2] == 1
+        and mask is None
+        and causal
+        and query.device.type == "cpu"
+        and not dropout
+        and query.dtype == key.dtype
+        and value.shape == key.shape
+        and query.shape[-1] % 32 == 0
+        and query.shape[-1] <= 256
+        and not torch.compiler.is_compiling()
+        and not (torch.is_grad_enabled() and (query.requires_grad or key.requires_grad))
+    )
 
 
 def _dense_mask(
