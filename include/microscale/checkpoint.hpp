@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "microscale/numerics.hpp"
+#include "microscale/statistics.hpp"
 
 namespace microscale {
 
@@ -80,8 +81,7 @@ std::string container_names();
 /// By an output's name: gguf if it ends in .gguf, comfyui in .safetensors, else compressed_tensors.
 Container container_for(const std::filesystem::path& output);
 
-/// Nothing is quantized: weights that are quantized already go into the container with their codes.
-/// Set by convert_model.
+/// Nothing is quantized: quantized weights keep their codes. Set by convert_model.
 struct KeepCodes {
   bool exact = false;                  ///< refuse what would change a value
   bool cast = false;                   ///< MXFP4 becomes NVFP4 also where the container holds MXFP4
@@ -106,11 +106,11 @@ struct QuantizeModelOptions {
   std::vector<UseFormat> use;  ///< the first that matches counts; layers that engines fuse and the
                                ///< experts of a layer must agree
   Numerics numerics;  ///< of `format`; others follow the rule where they have it, else search
-  std::vector<std::string> include;  ///< if not empty, only these; globs, or "re:" and a regular
-  std::vector<std::string> ignore;   ///< expression matched from the start; beyond the defaults
-  std::filesystem::path
-      importance;  ///< safetensors with E[x^2] per input column, F32 [K], by module name
-  std::optional<ExpertOrder> experts;            ///< where neither config.json nor the tensors tell
+  std::vector<std::string> include;    ///< if not empty, only these; globs, or "re:" and a regular
+  std::vector<std::string> ignore;     ///< expression matched from the start; beyond the defaults
+  std::filesystem::path importance;    ///< statistics of each layer's inputs, by module name
+  StatisticsUse statistics;            ///< what is done with them
+  std::optional<ExpertOrder> experts;  ///< where neither config.json nor the tensors tell
   Activations activations = Activations::dense;  ///< of MXFP4 and MXFP8 layers
   std::filesystem::path input_scales;  ///< NVFP4: the largest magnitude of each layer's input, by
                                        ///< module: JSON or safetensors. Empty: weight-only

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/coded_input.hpp"
+#include "checkpoint/importance.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/tensor_name.hpp"
 #include "formats/compat.hpp"
@@ -49,7 +50,8 @@ std::string options_in_words(const QuantizeModelOptions& options) {
   if (numerics.compat != Compat::none)
     text += fmt::format(", {}as {}", keeps_profile(numerics, options.format) ? "" : "otherwise ",
                         to_string(numerics.compat));
-  if (!options.importance.empty()) text += ", weighted by importance";
+  if (!options.importance.empty())
+    text += fmt::format(", weighted by importance ({})", in_words(options.statistics));
   for (const LoraUse& use : options.lora) {
     text +=
         fmt::format(", the adapter {} added times {:g}", use.path.filename().string(), use.weight);

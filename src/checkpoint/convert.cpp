@@ -47,6 +47,7 @@ class Converter {
   void open();
   ModelReport run();
   std::uint64_t hash_after() const { return hash_after_; }
+  std::vector<std::string> mended() { return runner_.hessians().notices(); }
 
  private:
   // Workers and their buffers, within the memory limit.
@@ -62,6 +63,7 @@ class Converter {
   std::int64_t dropped_bytes() const;
   void convert_shards();
   void run_units(const std::vector<Unit>& units, const std::vector<Unit>& more);
+  void run_piece(const std::vector<Unit>& units, const std::vector<Unit>& more);
   void finish_shard(std::size_t shard);
   void write_other_files();
   void write_manifest(ManifestContents contents);
@@ -116,7 +118,8 @@ void Converter::hire_workers() {
   // One more than cores, so that they have work while one worker waits for the disk.
   const int cores = std::max(available_cores() + 1, static_cast<int>(options_.gpus.size()));
   const int wanted = options_.threads > 0 ? options_.threads : cores;
-  const int workers = workers_within(options_.max_memory, resident_bytes(), costs + shared_bytes,
+  const int workers = workers_within(options_.max_memory, resident_bytes(),
+                                     costs + shared_bytes + runner_.hessians().bytes(),
                                      runner_.worker_bytes(), wanted);
   for (int i = 0; i < workers; ++i) workspaces_.push_back(runner_.make_workspace(quantizers_, i));
 }
@@ -140,12 +143,20 @@ void Converter::convert_shards() {
 
 // `units`, and meanwhile what the next batch has to measure.
 void Converter::run_units(const std::vector<Unit>& units, const std::vector<Unit>& measure) {
+  const auto pieces = runner_.hessians().pieces(units);
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    run_piece(pieces[i], i == 0 ? measure : std::vector<Unit>());
+  runner_.settle_global_scales(measure);
+}
+
+void Converter::run_piece(const std::vector<Unit>& units, const std::vector<Unit>& measure) {
   const auto total = static_cast<std::int64_t>(units.size() + measure.size());
   const auto at = [&](std::int64_t i) -> const Unit& {
     const auto index = static_cast<std::size_t>(i);
     return index < units.size() ? units[index] : measure[index - units.size()];
   };
   const auto workers = static_cast<int>(workspaces_.size());
+  runner_.hessians().make_ready(units, workers);
   parallel_for_worker(total, workers, [&](std::int64_t i, int worker) {
     if (i + workers < total) runner_.prefetch(at(i + workers));
     const Unit& unit = at(i);
@@ -153,7 +164,6 @@ void Converter::run_units(const std::vector<Unit>& units, const std::vector<Unit
     if (done && shards_.finish_unit(unit.shard)) finish_shard(unit.shard);
   });
   take(runner_.scan().result());
-  runner_.settle_global_scales(measure);
 }
 
 Status Converter::take_over(FinishedFile file) {
@@ -367,7 +377,7 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
     ModelReport report = converter->run();
     // Blocks that were searched because others kept their codes are no sample of a weight.
     const auto told = options.keep_codes ? std::vector<std::string>() : unusual_errors(report);
-    for (const auto& sentences : {told, not_finite_sentences(report)}) {
+    for (const auto& sentences : {told, converter->mended(), not_finite_sentences(report)}) {
       plan.summary.notices.insert(plan.summary.notices.end(), sentences.begin(), sentences.end());
     }
     return {std::move(plan.summary), std::move(report), {}, converter->hash_after()};

@@ -8,6 +8,7 @@
 
 #include "checkpoint/importance.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/layer_hessians.hpp"
 #include "checkpoint/pattern.hpp"
 #include "checkpoint/tensor_name.hpp"
 #include "checkpoint/weight_format.hpp"
@@ -85,18 +86,51 @@ Status check_activations(const ModelPlan& plan, const QuantizeModelOptions& opti
   return success();
 }
 
+// `solved` of `layers` are quantized with a Hessian.
+Status check_hessians(ModelPlan& plan, const QuantizeModelOptions& options, std::size_t solved,
+                      std::size_t layers) {
+  const StatisticsUse& use = options.statistics;
+  const std::string file = options.importance.string();
+  if (solved == 0) {
+    if (use.method == StatisticsMethod::search || use == StatisticsUse{}) return success();
+    return Failure{
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "quantize: --method {} wants Hessians, and '{}' has none of a layer that becomes "
+            "nvfp4 or mxfp4; make one with microscale.calibrate, or take --method search",
+            to_string(use.method), file)};
+  }
+  const Numerics& numerics = options.numerics;
+  const Numerics usual{.scale_rule = numerics.scale_rule, .seed = numerics.seed};
+  const bool searches =
+      numerics.scale_rule == ScaleRule::search || numerics.scale_rule == ScaleRule::full;
+  if (!searches || numerics != usual)
+    return Failure{ErrorCode::invalid_argument,
+                   "quantize: with the Hessians of '" + file +
+                       "' scales are searched (--scale-rule search or full) and codes rounded to "
+                       "the nearest, by our own numerics; leave the other rules out, or take "
+                       "--method search"};
+  if (solved < layers)
+    plan.summary.notices.push_back(fmt::format(
+        "'{}' has Hessians for {} of {} layers; the others are searched", file, solved, layers));
+  return success();
+}
+
 Status check_importance(ModelPlan& plan, const QuantizeModelOptions& options) {
   if (options.importance.empty()) return success();
   const auto importance = Importance::open(options.importance, plan);
   if (!importance) return importance.failure();
-  std::size_t layers = 0, weighed = 0;
+  const LayerHessians hessians(plan, options, &importance.value());
+  std::size_t layers = 0, weighed = 0, solved = 0;
   for (const ShardPlan& shard : plan.shards) {
     for (const QuantizedMatrix& matrix : shard.matrices) {
       if (!blocks_of(matrix.format)) continue;
       ++layers;
-      weighed += importance.value().has(matrix.slice.module);
+      solved += hessians.has(matrix);
+      weighed += hessians.has(matrix) || importance.value().has(matrix.slice.module);
     }
   }
+  if (Status use = check_hessians(plan, options, solved, layers); !use) return use;
   if (weighed < layers) {
     plan.summary.notices.push_back(
         fmt::format("'{}' has importance for {} of {} layers; the errors of the others weigh alike",

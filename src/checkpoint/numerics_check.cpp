@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "formats/compat.hpp"
 
@@ -22,9 +23,29 @@ bool weighs_errors(const Numerics& numerics, Format format) {
   }
 }
 
+Status check_statistics_use(const QuantizeModelOptions& options) {
+  const StatisticsUse& use = options.statistics;
+  const auto refuse = [](std::string text) {
+    return Failure{ErrorCode::invalid_argument, "quantize: " + std::move(text)};
+  };
+  if (options.importance.empty() && use != StatisticsUse{})
+    return refuse(
+        "--method, --shrink and --damping have no effect without statistics (--importance); leave "
+        "them out");
+  if (use.method == StatisticsMethod::search &&
+      (use.shrink || use.damping != StatisticsUse{}.damping))
+    return refuse("--shrink and --damping have no effect on --method search; leave them out");
+  if (use.shrink && !(*use.shrink >= 0 && *use.shrink <= 1))
+    return refuse(fmt::format("shrink {}; it takes a number from 0 to 1", *use.shrink));
+  if (!(use.damping >= 0) || !std::isfinite(use.damping))
+    return refuse(fmt::format("damping {}; it takes 0 or more, such as 0.01", use.damping));
+  return success();
+}
+
 }  // namespace
 
 Status check_numerics(const QuantizeModelOptions& options) {
+  if (Status use = check_statistics_use(options); !use) return use;
   const auto rules = scale_rules(options.format);
   if (std::find(rules.begin(), rules.end(), options.numerics.scale_rule) != rules.end()) {
     if (options.importance.empty() || weighs_errors(options.numerics, options.format)) {

@@ -162,6 +162,7 @@ Result<Fingerprint> options_of(const ModelPlan& plan, const QuantizeModelOptions
     const auto digest = read ? sample_digest(options.importance) : digest_of("");
     if (!digest) return digest.failure();
     fingerprint.emplace_back("option importance", "a file with digest " + digest.value());
+    fingerprint.emplace_back("option statistics", in_words(options.statistics));
   }
   if (!options.input_scales.empty()) {
     std::string numbers;

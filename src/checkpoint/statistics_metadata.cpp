@@ -30,15 +30,24 @@ Result<std::optional<StatisticsMetadata>> read_statistics_metadata(
                                in_quotes(*version))};
   }
   std::optional<StatisticsMetadata> found(std::in_place);
-  const std::string* shares = find(metadata, "shares");
-  if (!shares) return found;
-  const Failure bad{ErrorCode::bad_input,
-                    "\"shares\" in its metadata is no object of names of modules"};
-  const auto tree = parse_config(*shares);
-  if (!tree || !tree.value().is_object()) return bad;
-  for (const auto& [module, owner] : tree.value().items()) {
-    if (!owner.is_string()) return bad;
-    found->shares.emplace(module, owner.get<std::string>());
+  if (const std::string* shares = find(metadata, "shares")) {
+    const Failure bad{ErrorCode::bad_input,
+                      "\"shares\" in its metadata is no object of names of modules"};
+    const auto tree = parse_config(*shares);
+    if (!tree || !tree.value().is_object()) return bad;
+    for (const auto& [module, owner] : tree.value().items()) {
+      if (!owner.is_string()) return bad;
+      found->shares.emplace(module, owner.get<std::string>());
+    }
+  }
+  if (const std::string* tokens = find(metadata, "tokens")) {
+    const Failure bad{ErrorCode::bad_input, "\"tokens\" in its metadata is no object of counts"};
+    const auto tree = parse_config(*tokens);
+    if (!tree || !tree.value().is_object()) return bad;
+    for (const auto& [module, count] : tree.value().items()) {
+      if (!count.is_number_unsigned()) return bad;
+      found->tokens.emplace(module, count.get<std::int64_t>());
+    }
   }
   return found;
 }

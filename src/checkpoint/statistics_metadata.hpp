@@ -1,6 +1,7 @@
 // What `microscale calibrate` says in the metadata of its file (docs/calibration.md).
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +14,8 @@ namespace microscale {
 struct StatisticsMetadata {
   /// Modules without tensors of their own, and the module that reads the same input and has them.
   std::map<std::string, std::string> shares;
+  /// How many tokens the statistics of a module are of.
+  std::map<std::string, std::int64_t> tokens;
 };
 
 /// Nothing, of a file that is not of calibrate; a failure for one of a later version, or with

@@ -89,7 +89,8 @@ std::string computed_on(const QuantizeModelOptions& options) {
     return use.format == WeightFormat::fp8;
   });
   if (rows) names += "; fp8 layers on the CPU";
-  if (!options.importance.empty()) names += "; tensors with importance weights on the CPU";
+  if (!options.importance.empty())
+    names += "; tensors with a Hessian or importance weights on the CPU";
   return names;
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "checkpoint/bad_element.hpp"
 #include "checkpoint/containers/container_writer.hpp"
 #include "checkpoint/fp8_rows.hpp"
 #include "checkpoint/merged_weight.hpp"
@@ -30,37 +31,12 @@ std::span<const std::uint8_t> bytes_of(std::span<T> values) {
   return {reinterpret_cast<const std::uint8_t*>(values.data()), values.size_bytes()};
 }
 
-// Of an element that is not finite: a NaN has bits beyond those of the exponent.
-bool is_nan(const std::uint8_t* element, DType dtype) {
-  if (dtype == DType::f32) {
-    std::uint32_t bits;
-    std::memcpy(&bits, element, 4);
-    return (bits & 0x7FFFFFFFu) > 0x7F800000u;
-  }
-  std::uint16_t bits;
-  std::memcpy(&bits, element, 2);
-  return (bits & 0x7FFFu) > (dtype == DType::f16 ? 0x7C00u : 0x7F80u);
-}
-
 // What `bytes` in the file have to do with the first `part` of `whole`; all pieces add up.
 std::uint64_t share(std::uint64_t bytes, std::uint64_t part, std::uint64_t whole) {
   return part == whole
              ? bytes
              : static_cast<std::uint64_t>(static_cast<double>(bytes) * static_cast<double>(part) /
                                           static_cast<double>(whole));
-}
-
-// The first element of 2^127 or more, or -1. Finite ones below it stay finite in every format:
-// rounding up to a code makes them at most a third larger.
-std::int64_t find_huge(std::span<const std::uint8_t> bytes, DType dtype) {
-  if (dtype == DType::f16) return -1;
-  const auto size = static_cast<std::size_t>(size_of(dtype));
-  for (std::size_t at = 0; at < bytes.size(); at += size) {
-    std::uint16_t bits;  // sign, exponent and what follows: the upper half of FP32
-    std::memcpy(&bits, bytes.data() + at + size - 2, 2);
-    if ((bits & 0x7F80u) == 0x7F00u) return static_cast<std::int64_t>(at / size);
-  }
-  return -1;
 }
 
 }  // namespace
@@ -78,6 +54,7 @@ UnitRunner::UnitRunner(const ModelPlan& plan, const QuantizeModelOptions& option
       kept_(plan, options, scan_) {
   packs_ = plan.one_file;
   if (!options.importance.empty()) importance_ = take(Importance::open(options.importance, plan));
+  hessians_.emplace(plan, options, importance_ ? &*importance_ : nullptr);
   for (const ShardPlan& shard : plan_.shards) {
     transposed_ |= !shard.slices.empty();
     for (const CopiedTensor& copy : shard.copies) {
@@ -100,7 +77,7 @@ std::int64_t UnitRunner::worker_bytes() const {
   return input_bytes + tile_elements + tile_elements / smallest_block +
          (transposed_ || packs_ ? tile_scratch_bytes : 0) + (narrows_ ? 2 * copy_bytes : 0) +
          static_cast<std::int64_t>(plan_.adapters.size()) * merging_bytes + row_scales_ * 6 +
-         weights * std::int64_t{sizeof(float)} + worker_slack_bytes;
+         weights * std::int64_t{sizeof(float)} + hessians_->worker_bytes() + worker_slack_bytes;
 }
 
 Workspace UnitRunner::make_workspace(const TileQuantizerFactory& quantizers, int worker) const {
@@ -262,14 +239,21 @@ void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& 
   // A tool that gives NaN scales to a tensor of zeros is not followed there: no reader takes such a
   // file.
   if (options.tensor_amax == 0.0f) options.numerics.compat = Compat::none;
-  if (importance_ && importance_->has(slice.module)) {
+  if (importance_ && importance_->has(slice.module) && !hessians_->has(matrix)) {
     const auto weights = first(work.weights, tile.cols);
     take(importance_->read(slice.module, tile.col, weights));
     options.weights = weights;
   }
   const auto codes = first(work.codes, code_bytes(format, tile.elements()));
   const auto scales = first(work.scales, tile.elements() / format.block);
-  const float global_scale = work.quantizer->quantize(options, codes, scales);
+  const float global_scale =
+      hessians_->has(matrix)
+          ? quantize_with_hessian_into({.input = options.input,
+                                        .hessian = &hessians_->of(matrix),
+                                        .scale_rule = options.numerics.scale_rule,
+                                        .tensor_amax = options.tensor_amax},
+                                       codes, scales, {.threads = 1})
+          : work.quantizer->quantize(options, codes, scales);
 
   cost_of(matrix.tensor)
       .add(matrix.first_tile + unit.piece,

@@ -13,6 +13,7 @@
 #include "checkpoint/importance.hpp"
 #include "checkpoint/kept_tiles.hpp"
 #include "checkpoint/kept_values.hpp"
+#include "checkpoint/layer_hessians.hpp"
 #include "checkpoint/output_shards.hpp"
 #include "checkpoint/schedule.hpp"
 #include "checkpoint/tile.hpp"
@@ -53,6 +54,8 @@ class UnitRunner {
   bool run(const Unit& unit, Workspace& work);
 
   const WeightScan& scan() const { return scan_; }
+  /// Those of the units that run must be ready.
+  LayerHessians& hessians() { return *hessians_; }
 
   /// Settles the global scales of all groups with these units; call it when they are done, while no
   /// other unit runs.
@@ -87,8 +90,9 @@ class UnitRunner {
   WeightScan scan_;
   KeptValues kept_values_;
   std::optional<Importance> importance_;
-  bool transposed_ = false;           // some matrix is read through Workspace::scratch
-  bool packs_ = false;                // the container's tiles are made in Workspace::scratch
+  std::optional<LayerHessians> hessians_;  // there once the constructor is through
+  bool transposed_ = false;                // some matrix is read through Workspace::scratch
+  bool packs_ = false;                     // the container's tiles are made in Workspace::scratch
   bool narrows_ = false;              // some kept weight is computed as F32 and written as BF16
   std::int64_t longest_row_ = 0;      // of all matrices
   std::int64_t row_scales_ = 0;       // of a tile with one scale for each row, at most

@@ -30,6 +30,19 @@ TEST(StatisticsMetadata, says_who_shares) {
   EXPECT_TRUE(without.value()->shares.empty());
 }
 
+TEST(StatisticsMetadata, counts_tokens) {
+  const auto found = read_statistics_metadata(
+      {{"microscale_statistics", "1"}, {"tokens", R"({"a.q_proj": 4096, "b": 0})"}});
+  ASSERT_TRUE(succeeds(found));
+  EXPECT_EQ(found.value()->tokens,
+            (std::map<std::string, std::int64_t>{{"a.q_proj", 4096}, {"b", 0}}));
+  for (const char* tokens : {"", "[]", R"({"a": -1})", R"({"a": "4"})"}) {
+    EXPECT_TRUE(
+        fails_with(read_statistics_metadata({{"microscale_statistics", "1"}, {"tokens", tokens}}),
+                   "no object of counts"));
+  }
+}
+
 TEST(StatisticsMetadata, that_cannot_be_read_is_refused) {
   EXPECT_TRUE(
       fails_with(read_statistics_metadata({{"microscale_statistics", "2"}}), "reads version 1"));

@@ -231,6 +231,23 @@ TEST(QuantizeCommand, keeps_its_report_off_the_model) {
   EXPECT_TRUE(std::filesystem::exists(output + "/cost.html"));
 }
 
+TEST(QuantizeCommand, refuses_a_method_that_is_none_or_has_no_statistics) {
+  const Folders folders;
+  const std::string model = dense_model(folders);
+  const auto refusal = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> words{"quantize", model,   "-o",       folders.nowhere(),
+                                   "--format", "nvfp4", "--dry-run"};
+    words.insert(words.end(), options.begin(), options.end());
+    const Outcome run = microscale(words);
+    EXPECT_EQ(run.code, 2) << run.err;
+    return run.err;
+  };
+  EXPECT_NE(refusal({"--method", "best"}).find("one of auto, search, block-hessian, gptq"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--method", "gptq"}).find("no effect without statistics"), std::string::npos);
+  EXPECT_NE(refusal({"--damping", "a"}).find("--damping got 'a'"), std::string::npos);
+}
+
 TEST(QuantizeCommand, refuses_a_nan_and_takes_the_mended_model_into_the_same_folder) {
   const Folders folders;
   SmallModel model;

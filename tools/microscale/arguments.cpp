@@ -290,6 +290,21 @@ double share_from(const std::string& option, const std::string& text) {
   return share;
 }
 
+StatisticsUse statistics_from(const std::string& method, const std::string& shrink,
+                              const std::string& damping) {
+  StatisticsUse use;
+  if (!method.empty()) {
+    const auto known = parse_statistics_method(method);
+    if (!known)
+      wrong(
+          fmt::format("--method got '{}'; it takes one of {}", method, statistics_method_names()));
+    use.method = *known;
+  }
+  if (!shrink.empty()) use.shrink = share_from("--shrink", shrink);
+  if (!damping.empty()) use.damping = share_from("--damping", damping);
+  return use;
+}
+
 std::int64_t integer_from(const std::string& option, const std::string& text, std::int64_t smallest,
                           std::int64_t largest) {
   char* end = nullptr;

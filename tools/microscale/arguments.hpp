@@ -51,6 +51,9 @@ std::vector<int> gpus_from(const std::string& device);
 std::int64_t bytes_from(const std::string& option, const std::string& text);
 /// The same for --shared, of which there may be none: "0" or nothing.
 std::int64_t shared_bytes_from(const std::string& text);
+/// --method, --shrink and --damping, each empty where it was not given.
+StatisticsUse statistics_from(const std::string& method, const std::string& shrink,
+                              const std::string& damping);
 /// "0.01" or "1%".
 double share_from(const std::string& option, const std::string& text);
 std::int64_t integer_from(const std::string& option, const std::string& text, std::int64_t smallest,

@@ -93,7 +93,14 @@ void add_quantize(CLI::App& app, Words& words) {
   add(command, "--input-scales", words.input_scales, "FILE",
       "NVFP4: JSON or safetensors with the largest magnitude of each layer's input");
   add(command, "--importance", words.importance, "FILE",
-      "Safetensors with E[x^2] of each input column");
+      "Statistics of each layer's inputs, E[x^2] and the Hessian, as calibrate makes, or "
+      "llama.cpp's imatrix");
+  add(command, "--method", words.method, "METHOD",
+      "What is done with them: gptq, block-hessian or search [gptq where there are Hessians]");
+  add(command, "--shrink", words.shrink, "PART",
+      "By how much the Hessian's numbers off its diagonal shrink [0.1, of few tokens 0.3]");
+  add(command, "--damping", words.damping, "PART",
+      "What of its mean is added to its diagonal [0.01, more where it takes it]");
   add(command, "--device", words.device, "DEVICE",
       "Compute on cpu, cuda, cuda:N or cuda:all; the same bytes [cpu]");
   add_run(command, words);

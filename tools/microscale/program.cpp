@@ -144,6 +144,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     options.input_scales = words.input_scales;
     choose_format(words.numeric, options);
     options.importance = words.importance;
+    options.statistics = statistics_from(words.method, words.shrink, words.damping);
     options.gpus = gpus_from(words.device);
     options.threads = threads;
     options.max_memory = bytes_from("--max-memory", words.max_memory);
