@@ -45,8 +45,9 @@ struct Finding {
   std::string kernel;
   std::uint32_t block[3] = {}, thread[3] = {};  ///< of the first occurrence
   std::uint32_t ptx_line = 0;
-  std::string source;   ///< "file.cu:120", empty without .loc
-  std::string message;  ///< "reads register %r7, which lane 5 never wrote"
+  std::string source;      ///< "file.cu:120", empty without .loc
+  std::string inlined_at;  ///< "file.cu:14": of code from a header, the outermost call; else empty
+  std::string message;     ///< "reads register %r7, which lane 5 never wrote"
   std::uint64_t count = 1;
 };
 
@@ -71,6 +72,9 @@ class Memory {
   void write(std::uint64_t to, const void* from, std::int64_t bytes);
   void read(void* to, std::uint64_t from, std::int64_t bytes) const;
   void fill(std::uint64_t to, int byte, std::int64_t bytes);
+  /// The first of `bytes` bytes that nobody has written, from `from` on; -1 if all were. Throws as
+  /// read does.
+  std::int64_t first_unwritten(std::uint64_t from, std::int64_t bytes) const;
 
   struct State;
   State& state() const { return *state_; }

@@ -40,6 +40,10 @@ const char* name_of(FindingKind kind) {
   return "unknown";
 }
 
+std::string with_call(const std::string& source, const std::string& inlined_at) {
+  return inlined_at.empty() ? source : fmt::format("{}, inlined at {}", source, inlined_at);
+}
+
 std::string to_sentence(const Finding& finding) {
   const auto triple = [](const std::uint32_t(&of)[3]) {
     return fmt::format("({},{},{})", of[0], of[1], of[2]);
@@ -47,7 +51,8 @@ std::string to_sentence(const Finding& finding) {
   std::string text =
       fmt::format("{}: kernel {}, block {}, thread {}, PTX line {}", name_of(finding.kind),
                   finding.kernel, triple(finding.block), triple(finding.thread), finding.ptx_line);
-  if (!finding.source.empty()) text += fmt::format(" ({})", finding.source);
+  if (!finding.source.empty())
+    text += fmt::format(" ({})", with_call(finding.source, finding.inlined_at));
   text += ": " + finding.message;
   if (finding.count > 1) text += fmt::format(" ({} times)", finding.count);
   return text;

@@ -35,6 +35,12 @@ void Memory::fill(std::uint64_t to, int byte, std::int64_t bytes) {
     state_->global.fill(to, static_cast<std::uint8_t>(byte), static_cast<std::uint64_t>(bytes));
 }
 
+std::int64_t Memory::first_unwritten(std::uint64_t from, std::int64_t bytes) const {
+  if (bytes <= 0) return -1;
+  const auto found = state_->global.first_unwritten(from, static_cast<std::uint64_t>(bytes));
+  return found ? static_cast<std::int64_t>(*found - from) : -1;
+}
+
 Module::Module(Memory& memory, std::string text, std::string target)
     : state_(std::make_unique<State>()) {
   state_->module = take(LoadedModule::load(memory.state().global, std::move(text), target));

@@ -64,5 +64,31 @@ TEST(PtxRun, notices_memory_that_nobody_wrote_and_a_loop_without_end) {
   EXPECT_NE(endless.out.find("endless"), std::string::npos) << endless.out << endless.err;
 }
 
+TEST(PtxRun, names_outputs_that_nobody_wrote_and_prints_what_kernels_print) {
+  const Scratch scratch;
+  const std::string text =
+      ".version 8.0\n.target sm_90a\n.address_size 64\n"
+      ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"
+      ".global .align 1 .b8 text[4] = {104, 105, 10, 0};\n"
+      ".visible .entry k(.param .u64 o) {\n.reg .b64 %d<6>; .reg .b32 %r<4>; .reg .pred %p;\n"
+      "ld.param.u64 %d1, [o]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 8; add.s64 %d3, %d1, "
+      "%d2;\n"
+      "st.global.u32 [%d3], %r1; setp.ne.u32 %p, %r1, 0; @%p bra END;\n"
+      "mov.u64 %d4, text; cvta.global.u64 %d4, %d4; mov.u64 %d5, 0;\n{ .param .b64 f; "
+      "st.param.b64 [f], %d4; .param .b64 a; st.param.b64 [a], %d5; .param .b32 back; "
+      "call.uni (back), vprintf, (f, a); }\nEND: ret;\n}\n";
+  const std::vector<std::string> words = {"ptx",       "run",   scratch.write("k.ptx", text),
+                                          "--block",   "32",    "--arg",
+                                          "o=s32[64]", "--out", "o=" + scratch.file("o.npy")};
+  const Outcome outcome = microscale(words);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "hi\no: 32 of 64 elements were never written, the first at 1\n");
+  std::vector<std::string> with_json = words;
+  with_json.push_back("--json");
+  const auto json = nlohmann::json::parse(microscale(with_json).out);
+  EXPECT_EQ(json["printed"], "hi\n");
+  EXPECT_EQ(json["unwritten"].size(), 1u);
+}
+
 }  // namespace
 }  // namespace microscale::testing

@@ -33,14 +33,16 @@ Finding LaunchPlaces::at(const Agent& agent, int lane) const {
   const OpInfo& info = program_.info[agent.instruction];
   finding.ptx_line = info.line;
   finding.source = module_.source(info.source);
+  finding.inlined_at = module_.inlined_at(info.source);
   return finding;
 }
 
 std::string LaunchPlaces::name(std::uint32_t instruction) const {
   const OpInfo& info = program_.info[instruction];
   const std::string source = module_.source(info.source);
-  return source.empty() ? fmt::format("PTX line {}", info.line)
-                        : fmt::format("PTX line {} ({})", info.line, source);
+  if (source.empty()) return fmt::format("PTX line {}", info.line);
+  return fmt::format("PTX line {} ({})", info.line,
+                     with_call(source, module_.inlined_at(info.source)));
 }
 
 }  // namespace microscale::emulator

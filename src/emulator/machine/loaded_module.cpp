@@ -115,12 +115,20 @@ std::uint64_t LoadedModule::address(std::string_view variable) const {
   return index && text_.variables()[*index].space == Space::global ? addresses_[*index] : 0;
 }
 
-std::string LoadedModule::source(const ptx::SourceLine& line) const {
-  if (line.file == 0 || line.file > text_.files().size()) return {};
-  std::string_view file = text_.files()[line.file - 1];
+std::string LoadedModule::place(std::uint16_t number, std::uint32_t line) const {
+  if (number == 0 || number > text_.files().size()) return {};
+  std::string_view file = text_.files()[number - 1u];
   if (const std::size_t slash = file.rfind('/'); slash != std::string_view::npos)
     file.remove_prefix(slash + 1);
-  return fmt::format("{}:{}", file, line.line);
+  return fmt::format("{}:{}", file, line);
+}
+
+std::string LoadedModule::source(const ptx::SourceLine& line) const {
+  return place(line.file, line.line);
+}
+
+std::string LoadedModule::inlined_at(const ptx::SourceLine& line) const {
+  return place(line.outer_file, line.outer_line);
 }
 
 }  // namespace microscale::emulator

@@ -35,11 +35,14 @@ class LoadedModule {
   std::uint64_t address(std::string_view variable) const;
   /// "file.cu:120", empty where the text does not say.
   std::string source(const ptx::SourceLine& line) const;
+  /// The same of the outermost call that inlined it; empty where it was not inlined.
+  std::string inlined_at(const ptx::SourceLine& line) const;
 
  private:
   LoadedModule(GlobalMemory& memory, ptx::Module text, ptx::Target target);
   void place_variables();
   Status fill_in_addresses();
+  std::string place(std::uint16_t file, std::uint32_t line) const;
   /// What an initialiser means by a name; a failure where the module has none of it.
   Result<std::uint64_t> address_of(const ptx::InitialAddress& named) const;
 

@@ -40,10 +40,11 @@ enum class Type : std::uint8_t {
 int bits_of(Type type);  // 1 for pred
 
 /// Where a line of PTX came from, by its `.loc`; file 0 when there is none. Inlined code names the
-/// innermost place.
+/// innermost place, and the outermost call that it was inlined at.
 struct SourceLine {
   std::uint16_t file = 0;  // index in Module::files, 1-based
-  std::uint32_t line = 0;
+  std::uint16_t outer_file = 0;
+  std::uint32_t line = 0, outer_line = 0;
 };
 
 /// A register of a function. Two of the same name in different `{ }` scopes are two registers.

@@ -197,30 +197,37 @@ bool BodyParser::target_list(const Token& name) {
 
 // .loc FILE LINE COLUMN [, function_name LABEL[+N], inlined_at FILE LINE COLUMN]
 bool BodyParser::source_line() {
-  std::int64_t file = 0, line = 0, ignored = 0;
-  const auto place = [&](std::int64_t& in_file, std::int64_t& in_line) {
-    return reader_.count(in_file, UINT32_MAX, "a file number") &&
-           reader_.count(in_line, UINT32_MAX, "a line number") &&
-           reader_.count(ignored, UINT32_MAX, "a column");
+  using Place = std::array<std::int64_t, 3>;  // file, line, column
+  const auto read = [&](Place& to) {
+    return reader_.count(to[0], UINT32_MAX, "a file number") &&
+           reader_.count(to[1], UINT32_MAX, "a line number") &&
+           reader_.count(to[2], UINT32_MAX, "a column");
   };
-  if (!place(file, line)) return false;
+  Place place{}, outer{};
+  if (!read(place)) return false;
   while (reader_.accept(',')) {
     if (reader_.now().is_word("function_name")) {
       reader_.advance();
       std::string_view label;
+      std::int64_t ignored = 0;
       if (!reader_.word(label, "the label of a function's name")) return false;
       if (reader_.accept('+') && !reader_.integer(ignored, "an offset")) return false;
     } else if (reader_.now().is_word("inlined_at")) {
       reader_.advance();
-      std::int64_t outer_file = 0, outer_line = 0;
-      if (!place(outer_file, outer_line)) return false;
+      if (!read(outer)) return false;
+      if (const auto further = outer_.find(outer); further != outer_.end()) outer = further->second;
+      outer_.emplace(place, outer);
     } else {
       return reader_.unexpected("function_name or inlined_at");
     }
   }
-  const auto known = module_.files.find(file);
-  source_ = {};
-  if (known != module_.files.end()) source_ = {known->second, static_cast<std::uint32_t>(line)};
+  const auto number = [&](const Place& of) {
+    const auto known = module_.files.find(of[0]);
+    return known == module_.files.end() ? std::uint16_t{0} : known->second;
+  };
+  source_ = {number(place), number(outer), static_cast<std::uint32_t>(place[1]),
+             static_cast<std::uint32_t>(outer[1])};
+  if (source_.file == 0) source_ = {};
   return true;
 }
 

@@ -1,9 +1,11 @@
 // How a body is parsed; body.cpp reads statements, body_operands.cpp what stands in an instruction.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -91,6 +93,8 @@ class BodyParser {
   std::vector<TargetList> lists_;
   std::vector<Reference> references_;
   SourceLine source_;
+  // By file, line and column of a place: the outermost call that it was inlined at.
+  std::map<std::array<std::int64_t, 3>, std::array<std::int64_t, 3>> outer_;
   Instruction next_;  // being built: its vectors keep their room
   std::vector<Operand> parts_;
 };

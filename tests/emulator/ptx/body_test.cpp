@@ -209,6 +209,21 @@ TEST(PtxBody, lines_of_the_source_follow_loc) {
   EXPECT_EQ(k.module.files()[k[0].source.file - 1u], "b.cuh");
   EXPECT_EQ(k.module.files()[k[1].source.file - 1u], "a.cu");
   EXPECT_EQ(k[2].source.file, 0);
+  EXPECT_EQ(k.module.files()[k[0].source.outer_file - 1u], "a.cu");
+  EXPECT_EQ(k[0].source.outer_line, 14u);
+  EXPECT_EQ(k[2].source.outer_file, 0);
+}
+
+TEST(PtxBody, inlined_lines_know_the_outermost_call) {
+  const std::string files = ".file 7 \"a.cu\"\n.file 9 \"b.cuh\"\n.file 4 \"c.cuh\"\n";
+  const Kernel k = parse_kernel(
+      ".loc 7 3 1\nret;\n.loc 9 20 2, function_name L, inlined_at 7 5 9\nret;\n"
+      ".loc 4 30 3, function_name M, inlined_at 9 20 2\nret;",
+      files);
+  EXPECT_EQ(k[0].source.outer_file, 0);
+  EXPECT_EQ(k[2].source.line, 30u);
+  EXPECT_EQ(k.module.files()[k[2].source.outer_file - 1u], "a.cu");
+  EXPECT_EQ(k[2].source.outer_line, 5u);
 }
 
 TEST(PtxBody, says_where_and_what_is_wrong) {

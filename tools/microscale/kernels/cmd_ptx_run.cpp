@@ -32,13 +32,15 @@ std::string printed_lines(std::string_view text, bool utf8) {
 int run_ptx_run(const PtxLaunch& launch, Console& console) {
   const PtxLaunched done = perform(launch);
   const emulator::LaunchReport& report = done.report;
-  const int code = report.findings.empty() ? exit_success : exit_check_failed;
+  const bool clean = report.findings.empty() && done.unwritten.empty();
+  const int code = clean ? exit_success : exit_check_failed;
   if (console.json) {
     nlohmann::ordered_json json{{"kernel", done.kernel},
                                 {"completed", report.completed},
                                 {"warp_instructions", report.warp_instructions},
                                 {"printed", report.printed},
                                 {"findings", nlohmann::ordered_json::array()},
+                                {"unwritten", done.unwritten},
                                 {"written", nlohmann::ordered_json::array()}};
     for (const emulator::Finding& each : report.findings) json["findings"].push_back(to_json(each));
     for (const PtxLaunch::Output& each : launch.outputs)
@@ -49,6 +51,8 @@ int run_ptx_run(const PtxLaunch& launch, Console& console) {
   console.print_as_is(printed_lines(report.printed, console.out.utf8));
   for (const emulator::Finding& each : report.findings)
     console.print(printable(to_sentence(each), console.out.utf8) + "\n");
+  for (const std::string& each : done.unwritten)
+    console.print(printable(each, console.out.utf8) + "\n");
   console.note(fmt::format("{}: {}, {} warp-instructions, {}", readable(done.kernel),
                            shape_words(launch.request), format_count(report.warp_instructions),
                            report.findings.empty() ? std::string("no findings")

@@ -117,6 +117,24 @@ std::vector<std::uint8_t> packed(const std::vector<KernelArgument>& arguments,
   return bytes;
 }
 
+// "o: 32 of 64 elements were never written, the first at 32", or "". What stands there is zero.
+std::string unwritten_elements(const emulator::Memory& memory, const PlacedBuffer& buffer,
+                               const Array& array) {
+  const std::int64_t size = array.elements() ? buffer.bytes / array.elements() : 0;
+  std::int64_t count = 0, first = -1;
+  for (std::int64_t at = 0; at < buffer.bytes;) {
+    const std::int64_t found =
+        memory.first_unwritten(buffer.address + static_cast<std::uint64_t>(at), buffer.bytes - at);
+    if (found < 0) break;
+    const std::int64_t element = (at + found) / size;
+    if (count++ == 0) first = element;
+    at = (element + 1) * size;
+  }
+  if (count == 0) return "";
+  return fmt::format("{}: {} of {} elements were never written, the first at {}", buffer.name,
+                     count, array.elements(), first);
+}
+
 }  // namespace
 
 PtxLaunch ptx_launch(const std::string& file, const LaunchWords& words, int threads) {
@@ -205,6 +223,10 @@ PtxLaunched perform(const PtxLaunch& launch) {
     const PlacedBuffer& buffer = done.buffers[static_cast<std::size_t>(skipped)];
     Array array = launch.arguments[output.argument].array;
     memory.read(array.bytes.data(), buffer.address, buffer.bytes);
+    if (done.report.completed) {
+      const std::string missing = unwritten_elements(memory, buffer, array);
+      if (!missing.empty()) done.unwritten.push_back(missing);
+    }
     write_npy(output.path, array);
   }
   return done;
@@ -248,10 +270,11 @@ std::string shape_words(const emulator::LaunchRequest& request) {
 }
 
 nlohmann::ordered_json to_json(const emulator::Finding& finding) {
-  return {{"kind", name_of(finding.kind)}, {"kernel", finding.kernel},
-          {"block", finding.block},        {"thread", finding.thread},
-          {"ptx_line", finding.ptx_line},  {"source", finding.source},
-          {"message", finding.message},    {"count", finding.count}};
+  return {{"kind", name_of(finding.kind)},   {"kernel", finding.kernel},
+          {"block", finding.block},          {"thread", finding.thread},
+          {"ptx_line", finding.ptx_line},    {"source", finding.source},
+          {"message", finding.message},      {"count", finding.count},
+          {"inlined_at", finding.inlined_at}};
 }
 
 }  // namespace microscale
