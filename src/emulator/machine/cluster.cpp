@@ -12,6 +12,8 @@ constexpr std::align_val_t row_alignment{64};
 
 // Instructions a warp runs before others get their turn, by schedule.
 constexpr std::int64_t long_turn = 20000;
+// Instructions of all its warps without a write, after which a cluster lets others go first.
+constexpr std::uint64_t patience = 20000;
 
 void release(std::uint8_t* memory) { ::operator delete[](memory, row_alignment); }
 
@@ -49,7 +51,7 @@ Cluster::Cluster(LaunchState& launch, std::uint64_t* counts)
     blocks_.push_back(std::make_unique<Block>(*this, rank));
 }
 
-void Cluster::run(std::uint64_t number) {
+void Cluster::begin(std::uint64_t number) {
   const LaunchShape& shape = launch_.shape;
   memory_.begin(static_cast<std::uint32_t>(number));
   const std::uint64_t across = shape.grid[0] / shape.cluster[0],
@@ -70,16 +72,19 @@ void Cluster::run(std::uint64_t number) {
     for (Warp& warp : blocks_[rank]->warps()) warps_.push_back(&warp);
   }
   if (launch_.schedule == Schedule::reverse) std::reverse(warps_.begin(), warps_.end());
-  std::uint64_t random = launch_.seed + number * 0x5851f42d4c957f2du;
+  random_ = launch_.seed + number * 0x5851f42d4c957f2du;
+}
 
+Cluster::Turn Cluster::run() {
+  std::uint64_t idle = 0, writes = memory_.writes();  // instructions since the last of these
   while (!warps_.empty()) {
     std::uint64_t progress = 0;
     bool finished = false;
     for (std::size_t i = 0; i < warps_.size(); ++i) {
       std::int64_t turn = long_turn;
       if (launch_.schedule == Schedule::random) {
-        std::swap(warps_[i], warps_[i + mixed(random) % (warps_.size() - i)]);
-        turn = static_cast<std::int64_t>(1 + mixed(random) % 200);
+        std::swap(warps_[i], warps_[i + mixed(random_) % (warps_.size() - i)]);
+        turn = static_cast<std::int64_t>(1 + mixed(random_) % 200);
       }
       Warp& warp = *warps_[i];
       const std::uint64_t before = warp.executed();
@@ -96,16 +101,20 @@ void Cluster::run(std::uint64_t number) {
             true);
         launch_.stopped = true;
       }
-      if (launch_.stopped) return;
+      if (launch_.stopped) return Turn::ended;
     }
     if (finished) std::erase_if(warps_, [](const Warp* warp) { return warp->live() == 0; });
     if (progress == 0 && !finished && !mend_standstill()) {
       report_deadlock();
       launch_.stopped = true;
-      return;
+      return Turn::ended;
     }
+    idle = finished || memory_.writes() != writes ? 0 : idle + progress;
+    writes = memory_.writes();
+    if (idle >= patience && !warps_.empty()) return Turn::waits;
   }
   memory_.end();
+  return Turn::ended;
 }
 
 bool Cluster::spend(std::uint64_t instructions) {

@@ -15,8 +15,14 @@ class Cluster {
   /// `counts`: two numbers for each operation, executions by warps and by lanes; may be null.
   Cluster(LaunchState& launch, std::uint64_t* counts);
 
-  /// Runs cluster `number` of the grid to its end, or to the launch's.
-  void run(std::uint64_t number);
+  /// Makes it cluster `number` of the grid, at its beginning.
+  void begin(std::uint64_t number);
+
+  enum class Turn : std::uint8_t {
+    ended,  // or the launch is stopped
+    waits,  // has done nothing for a while but look at memory: as one that waits for other blocks
+  };
+  Turn run();
 
   LaunchState& launch() const { return launch_; }
   ClusterMemory& memory() { return memory_; }
@@ -39,6 +45,7 @@ class Cluster {
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Warp*> warps_;
   std::unique_ptr<std::uint8_t[], void (*)(std::uint8_t*)> registers_;
+  std::uint64_t random_ = 0;
   std::uint32_t barrier_lanes_ = 0;
   std::uint64_t barrier_phase_ = 0;
 };

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/threads.hpp"
-#include "emulator/machine/cluster.hpp"
 #include "emulator/machine/findings.hpp"
+#include "emulator/machine/grid.hpp"
 #include "emulator/machine/recorder.hpp"
 #include "emulator/ptx/names.hpp"
 
@@ -168,20 +168,13 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
 
   findings.stop(state.stopped);
 
-  const auto clusters =
-      static_cast<std::int64_t>(state.shape.blocks() / state.shape.cluster_blocks());
+  const std::uint64_t clusters = state.shape.blocks() / state.shape.cluster_blocks();
   const int threads = request.options.threads > 0 ? request.options.threads : available_cores();
-  std::vector<std::unique_ptr<Cluster>> workers(static_cast<std::size_t>(threads));
-  std::vector<std::vector<std::uint64_t>> counts(workers.size());
-  parallel_for_worker(clusters, threads, [&](std::int64_t number, int worker) {
-    if (state.stopped || findings.fatal()) return;
-    const auto at = static_cast<std::size_t>(worker);
-    if (!workers[at]) {
-      if (counted) counts[at].assign(2 * program.code.size(), 0);
-      workers[at] = std::make_unique<Cluster>(state, counted ? counts[at].data() : nullptr);
-    }
-    workers[at]->run(static_cast<std::uint64_t>(number));
-  });
+  std::vector<std::vector<std::uint64_t>> counts(
+      std::min<std::uint64_t>(clusters, static_cast<std::uint64_t>(threads)));
+  if (counted)
+    for (auto& each : counts) each.assign(2 * program.code.size(), 0);
+  run_grid(state, counts);
 
   LaunchReport report;
   report.completed = !findings.fatal();

@@ -217,6 +217,7 @@ void ClusterMemory::load(const Agent& agent, const WarpAccess& access, LaneWords
 }
 
 void ClusterMemory::store(const Agent& agent, const WarpAccess& access, const LaneWords& in) {
+  ++writes_;
   if (launch_.options.count) count(agent, access);
   if (access.order != Order::weak) before_strong(agent, access);
   alignas(64) std::uint8_t stage[warp_lanes * 32];

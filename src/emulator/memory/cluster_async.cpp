@@ -20,6 +20,7 @@ constexpr std::size_t index_of(AsyncKind kind) { return static_cast<std::size_t>
 // ---------------------------------------------------------------------------
 
 void ClusterMemory::launch_copy(const Agent&, AsyncCopy copy) {
+  ++writes_;
   if (launch_.options.policy == AsyncPolicy::random) roll();
   if (launch_.options.policy != AsyncPolicy::eager) copy.poison();
   copies_.push_back(std::move(copy));

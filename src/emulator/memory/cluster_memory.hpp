@@ -126,6 +126,8 @@ class ClusterMemory {
   /// .read): only their sources are free. wait_all of cp.async: commit, then wait 0.
   void wait(const Agent& agent, AsyncKind kind, std::uint32_t pending, bool reads_only = false);
 
+  /// How many stores and asynchronous copies there were, of instructions and never less.
+  std::uint64_t writes() const { return writes_; }
   /// Whether an asynchronous copy is on its way: progress is possible though no warp can run.
   bool in_flight() const { return !copies_.empty(); }
   /// Lands everything (before the executor calls it a deadlock). True if that completed any
@@ -213,7 +215,7 @@ class ClusterMemory {
   Knowledge arriving_, met_;         // at barrier.cluster: of this phase, of the one before
   std::uint32_t ended_ = 0;          // bits of blocks
   std::vector<AsyncCopy> copies_;    // on their way, oldest first
-  std::uint64_t random_ = 0, sequence_ = 0;
+  std::uint64_t random_ = 0, sequence_ = 0, writes_ = 0;
 };
 
 }  // namespace microscale::emulator
