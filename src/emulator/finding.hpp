@@ -12,7 +12,7 @@ class FindingSink {
   virtual void add(Finding finding, bool fatal) = 0;
 };
 
-/// "header.hpp:40, inlined at file.cu:14", or the source alone.
+/// "shuffles.h:40, inlined at file.cu:14", or the source alone.
 std::string with_call(const std::string& source, const std::string& inlined_at);
 
 }  // namespace microscale::emulator

@@ -125,6 +125,12 @@ void Block::special(const SpecialRow& which, std::uint32_t warp, std::uint32_t* 
       case SpecialRegister::total_smem_size:
         all(shared + static_cast<std::uint32_t>(launch().program.shared_bytes));
         return;
+      case SpecialRegister::envreg1:
+        all(static_cast<std::uint32_t>(launch().grid_workspace >> 32));
+        return;
+      case SpecialRegister::envreg2:
+        all(static_cast<std::uint32_t>(launch().grid_workspace));
+        return;
       case SpecialRegister::clock:
       case SpecialRegister::clock_hi:
       case SpecialRegister::clock64:

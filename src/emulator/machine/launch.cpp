@@ -134,6 +134,32 @@ std::vector<InstructionCount> instruction_counts(
   return list;
 }
 
+// What a cooperative launch gives this_grid(): a few words that are zero, where the grid's barrier
+// counts. Of programs that ask for it.
+class GridWorkspace {
+ public:
+  GridWorkspace(GlobalMemory& memory, const Program& program) : memory_(memory) {
+    constexpr std::uint64_t bytes = 64;
+    const auto asks = [](const SpecialRow& row) {
+      return row.special == ptx::SpecialRegister::envreg1 ||
+             row.special == ptx::SpecialRegister::envreg2;
+    };
+    if (!std::any_of(program.specials.begin(), program.specials.end(), asks)) return;
+    address_ = memory_.allocate(bytes);
+    memory_.fill(address_, 0, bytes);
+  }
+  ~GridWorkspace() {
+    if (address_) memory_.release(address_);
+  }
+  GridWorkspace(const GridWorkspace&) = delete;
+  GridWorkspace& operator=(const GridWorkspace&) = delete;
+  std::uint64_t address() const { return address_; }
+
+ private:
+  GlobalMemory& memory_;
+  std::uint64_t address_ = 0;
+};
+
 }  // namespace
 
 Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module,
@@ -146,6 +172,7 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
       shape_of(request, program, text.functions()[*text.find(request.kernel)]);
   if (!shape) return shape.failure();
 
+  const GridWorkspace workspace(memory, program);
   Findings findings;
   const LaunchPlaces places(program, module, shape.value());
   LaunchMemory launch_memory(memory, places, findings, memory_options(request.options));
@@ -157,6 +184,7 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
                     .schedule = request.options.schedule,
                     .seed = request.options.seed,
                     .budget = request.options.instruction_budget,
+                    .grid_workspace = workspace.address(),
                     .recorder = nullptr,
                     .printed = {},
                     .executed = 0,

@@ -31,9 +31,10 @@ struct LaunchState {
   LaunchMemory& memory;
   Schedule schedule = Schedule::round_robin;
   std::uint64_t seed = 0;
-  std::uint64_t budget = 0;      // warp-instructions of the whole launch
-  Recorder* recorder = nullptr;  // of one warp's steps; null: not asked for
-  PrintedText printed = {};      // by printf
+  std::uint64_t budget = 0;          // warp-instructions of the whole launch
+  std::uint64_t grid_workspace = 0;  // of cooperative groups' grid: an address, by %envreg1 and 2
+  Recorder* recorder = nullptr;      // of one warp's steps; null: not asked for
+  PrintedText printed = {};          // by printf
 
   std::atomic<std::uint64_t> executed{0};  // warp-instructions
   std::atomic<bool> stopped{false};        // after a fatal finding

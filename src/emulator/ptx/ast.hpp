@@ -109,7 +109,9 @@ enum class SpecialRegister : std::uint8_t {
   total_smem_size,
   clock_hi,
   globaltimer_lo,
-  globaltimer_hi
+  globaltimer_hi,
+  envreg1,
+  envreg2
 };
 
 /// What a variable operand refers to.

@@ -55,6 +55,8 @@ constexpr std::pair<std::string_view, SpecialRegister> special_names[] = {
     {"%clock64", clock64},
     {"%globaltimer", globaltimer},
     {"%dynamic_smem_size", dynamic_smem_size},
+    {"%envreg1", envreg1},
+    {"%envreg2", envreg2},
     {"%total_smem_size", total_smem_size},
     {"%clock_hi", clock_hi},
     {"%globaltimer_lo", globaltimer_lo},

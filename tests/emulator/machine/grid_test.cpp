@@ -32,6 +32,20 @@ TEST(Grid, blocks_that_wait_for_all_others_take_turns) {
   }
 }
 
+// As cooperative groups find the words of a grid's barrier: zero in each launch, the same for all
+// blocks.
+TEST(Grid, has_words_for_a_barrier_of_its_own) {
+  const std::string text =
+      entry(one_a_block +
+            "mov.u32 %r4, %envreg1; mov.u32 %r5, %envreg2; mov.b64 %rd4, {%r5, %r4};\n"
+            "atom.acq_rel.gpu.global.add.u32 %r3, [%rd4+4], 1;\n"
+            "WAIT: ld.acquire.gpu.global.u32 %r3, [%rd4+4]; setp.lt.u32 %p2, %r3, %r2; @%p2 bra "
+            "WAIT;\nst.global.u32 [%rd1], %r3;\nEND:");
+  const Ran ran = launch_words(text, std::vector<std::uint32_t>(16), shaped(16, 32, on_threads(2)));
+  EXPECT_EQ(ran.findings(), "");
+  EXPECT_EQ(ran.words, std::vector<std::uint32_t>(16, 16));
+}
+
 // Each block waits for its right neighbour, which begins after it.
 TEST(Grid, a_block_may_wait_for_one_that_begins_later) {
   const std::string text = entry(
