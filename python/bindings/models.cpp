@@ -21,6 +21,9 @@ using Words = std::vector<std::string>;
 struct QuantizeModelWords {
   Words include, ignore;
   std::optional<Path> importance;
+  std::string method;
+  std::optional<double> shrink;
+  double damping = 0.01;
   std::optional<std::string> experts;
   bool allow_incomplete = false;
   std::string activations;
@@ -64,6 +67,15 @@ Container container_from(const std::string& name) {
               fmt::format("container: '{}' is unknown; choose one of {}", name, container_names()));
 }
 
+StatisticsUse statistics_from(const QuantizeModelWords& words) {
+  const auto method = parse_statistics_method(words.method);
+  if (!method)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("method: '{}' is unknown; choose one of {}", words.method,
+                            statistics_method_names()));
+  return {*method, words.shrink, words.damping};
+}
+
 int threads_of(int threads) {
   if (threads >= 0) return threads;
   throw Error(ErrorCode::invalid_argument,
@@ -87,6 +99,7 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   options.include = words.include;
   options.ignore = words.ignore;
   options.importance = words.importance.value_or(Path());
+  options.statistics = statistics_from(words);
   if (words.experts) options.experts = expert_order_from(*words.experts);
   options.allow_incomplete = words.allow_incomplete;
   options.activations = activations_from(words.activations);
@@ -111,30 +124,33 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
 #define MODEL_PARAMETERS                                                                         \
   const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS,         \
       const Words &include, const Words &ignore, std::optional<Path> importance,                 \
+      const std::string &method, std::optional<double> shrink, double damping,                   \
       std::optional<std::string> experts, bool allow_incomplete, const std::string &activations, \
       std::optional<Path> input_scales, const std::vector<std::pair<Path, double>>&lora,         \
       const std::vector<std::pair<std::string, std::string>>&use,                                \
       std::optional<std::string> container, int threads, std::int64_t max_memory,                \
       const std::vector<int>&gpus, bool resume
-#define MODEL_OPTIONS                                                                            \
-  options_of(source, target, format, NUMERIC_WORDS,                                              \
-             {include, ignore, importance, experts, allow_incomplete, activations, input_scales, \
-              lora, use, container, threads, max_memory, gpus, resume})
-#define MODEL_ARGUMENTS                                                                        \
-  nb::arg("source"), nb::arg("target"),                                                        \
-      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                           \
-      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),                       \
-      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),                     \
-      nb::arg("allow_incomplete") = false, nb::arg("activations") = "dense",                   \
-      nb::arg("input_scales") = nb::none(), nb::arg("lora") = nb::tuple(),                     \
-      nb::arg("use") = nb::tuple(), nb::arg("container") = nb::none(), nb::arg("threads") = 0, \
-      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(),            \
+#define MODEL_OPTIONS                                                                          \
+  options_of(source, target, format, NUMERIC_WORDS,                                            \
+             {include, ignore, importance, method, shrink, damping, experts, allow_incomplete, \
+              activations, input_scales, lora, use, container, threads, max_memory, gpus, resume})
+#define MODEL_ARGUMENTS                                                                           \
+  nb::arg("source"), nb::arg("target"),                                                           \
+      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                              \
+      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),                          \
+      nb::arg("importance") = nb::none(), nb::arg("method") = "auto",                             \
+      nb::arg("shrink") = nb::none(), nb::arg("damping") = 0.01, nb::arg("experts") = nb::none(), \
+      nb::arg("allow_incomplete") = false, nb::arg("activations") = "dense",                      \
+      nb::arg("input_scales") = nb::none(), nb::arg("lora") = nb::tuple(),                        \
+      nb::arg("use") = nb::tuple(), nb::arg("container") = nb::none(), nb::arg("threads") = 0,    \
+      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(),               \
       nb::arg("resume") = false
 #define MODEL_SIGNATURE                                                                          \
   "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', "     \
   "*, " NUMERIC_SIGNATURE                                                                        \
   "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "                  \
-  "os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, " \
+  "os.PathLike[str] | None = None, method: str = 'auto', shrink: float | None = None, damping: " \
+  "float = 0.01, experts: str | None = None, allow_incomplete: bool = False, "                   \
   "activations: str = 'dense', "                                                                 \
   "input_scales: str | os.PathLike[str] | None = None, "                                         \
   "lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = " \
@@ -172,8 +188,10 @@ void bind_models(nb::module_& module) {
       "Converts a Hugging Face model folder, or one .safetensors or GGUF file, to the folder "
       "`target`.\n\n"
       "format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular\n"
-      "expression. importance: a safetensors file of E[x^2] per input column. max_memory: bytes "
-      "to\n"
+      "expression. importance: statistics of the layers' inputs, as calibrate makes\n"
+      "them. method: what is done with them: 'gptq', 'block-hessian', 'search'; 'auto' is gptq "
+      "where\n"
+      "they have Hessians. shrink, damping: as quantize_with_hessian. max_memory: bytes to\n"
       "take at most, beside what the process holds. experts: 'interleaved' or 'halves', the order "
       "of gate and up in stacked "
       "experts\n"

@@ -148,6 +148,7 @@ NB_MODULE(_core, module) {
   bind_block_tensor(module);
   bind_packed_weights(module);
   bind_quantize(module);
+  bind_hessian(module);
   bind_scales(module);
   bind_matmul(module);
   bind_packed_products(module);

@@ -10,6 +10,7 @@ nb::object dequantized(const BlockTensorObject& tensor, nb::handle dtype, nb::ha
                        const RunWords& words);
 
 void bind_quantize(nb::module_& module);
+void bind_hessian(nb::module_& module);
 void bind_scales(nb::module_& module);
 
 }  // namespace microscale::python

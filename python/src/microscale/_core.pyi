@@ -285,6 +285,24 @@ def dequantize(t: BlockTensor, dtype: DTypeLike = None, *, out: Array | None = N
     if left out. out: an array of t's shape to write to.
     """
 
+def quantize_with_hessian(x: Array, hessian: Array, format: str = 'nvfp4', *, method: str = 'gptq', shrink: float | None = None, tokens: int | None = None, damping: float = 0.01, scale_rule: str = 'search', global_scale: float | Array | None = None, tensor_amax: float | None = None, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> BlockTensor:
+    """
+    Quantizes the weight of a layer, (n, k), so that the layer's output changes least, on the
+    CPU. hessian: float32 (k, k), the mean of x x^T over its inputs x.
+
+    format: nvfp4 or mxfp4. method: 'gptq', or 'block-hessian', which chooses scales only.
+    shrink: part by which numbers off the diagonal become smaller; left out, 0.1, and where
+    `tokens`, of which the Hessian is the mean, are fewer than 8 k, 0.3. damping: part of the
+    diagonal's mean that is added to it, more where it takes more. scale_rule: search or full
+    (nvfp4). The rest as quantize. docs/formats/accuracy.md defines the bytes. Raises ValueError.
+    """
+
+def output_error(x: Array, t: BlockTensor, hessian: Array, *, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> tuple[float, float]:
+    """
+    What quantizing a weight x to t costs at the output of its layer, and the output's own
+    size: tr((t - x) hessian (t - x)^T) and tr(x hessian x^T). On the CPU.
+    """
+
 def abs_max(x: Array, *, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> float:
     """
     The largest magnitude of an array on the CPU; NaN is ignored. On a GPU, where it would have
@@ -717,15 +735,17 @@ class RepairReport:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None: ...
 
-def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
+def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, method: str = 'auto', shrink: float | None = None, damping: float = 0.01, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
     """What quantize_model would do; reads headers only."""
 
-def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
+def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, method: str = 'auto', shrink: float | None = None, damping: float = 0.01, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
     """
     Converts a Hugging Face model folder, or one .safetensors or GGUF file, to the folder `target`.
 
     format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular
-    expression. importance: a safetensors file of E[x^2] per input column. max_memory: bytes to
+    expression. importance: statistics of the layers' inputs, as calibrate makes
+    them. method: what is done with them: 'gptq', 'block-hessian', 'search'; 'auto' is gptq where
+    they have Hessians. shrink, damping: as quantize_with_hessian. max_memory: bytes to
     take at most, beside what the process holds. experts: 'interleaved' or 'halves', the order of gate and up in stacked experts
     where neither config.json nor the tensors tell. allow_incomplete: takes a model that lacks
     layers, experts or partners of layers. activations: 'dynamic' tells engines to
