@@ -1,5 +1,4 @@
-// From a cubin to a listing, by NVIDIA's nvdisasm. The one place of the library that runs a
-// program.
+// From a cubin to a listing, by NVIDIA's nvdisasm.
 #pragma once
 
 #include <cstdint>

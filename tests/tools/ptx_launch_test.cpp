@@ -99,5 +99,17 @@ TEST(PtxLaunch, checks_what_it_will_write_before_it_runs) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
+TEST(PtxLaunch, a_kernel_of_that_very_name_goes_before_those_whose_names_hold_it) {
+  const Scratch scratch;
+  const std::string file = scratch.write(
+      "k.ptx",
+      ".version 8.0\n.target sm_90a\n.address_size 64\n"
+      ".visible .entry _Z11copy_sharedv() { ret; }\n.visible .entry _Z4copyv() { ret; }\n");
+  const Outcome exact = microscale({"ptx", "run", file, "--kernel", "copy"});
+  EXPECT_EQ(exact.code, 0) << exact.err;
+  EXPECT_NE(exact.err.find("copy():"), std::string::npos) << exact.err;
+  EXPECT_NE(microscale({"ptx", "run", file, "--kernel", "cop"}).code, 0);
+}
+
 }  // namespace
 }  // namespace microscale::testing

@@ -249,7 +249,7 @@ void add_ptx(CLI::App& app, Words& words) {
                   "    --arg x=in.npy --arg f32:1.5 --out x=out.npy");
   ptx.footer(fmt::format("{}\n\n{}", ptx.get_footer(), kernel_argument_help()));
   add(ptx, "ACTION", words.action, "ACTION", "explain, run or profile")->required();
-  add(ptx, "FILE", words.input, "FILE", "PTX text, as nvcc -ptx writes it")->required();
+  add(ptx, "FILE", words.input, "FILE", "CUDA source (.cu, by nvcc) or PTX text")->required();
   for (const LaunchOption& each : launch_options(words.launch))
     (each.words ? add_patterns(ptx, each.name, *each.words, each.description)
                 : add(ptx, each.name, *each.word, each.placeholder, each.description))

@@ -8,6 +8,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "ptx_launch.hpp"
+#include "ptx_source.hpp"
 #include "emulator/ptx/listing.hpp"
 #include "emulator/ptx/module.hpp"
 
@@ -82,8 +83,8 @@ Json to_json(const Function& function, const std::vector<Note>& notes) {
 }  // namespace
 
 int run_ptx_explain(const std::filesystem::path& file, const std::string& kernel,
-                    Console& console) {
-  const Result<Module> parsed = Module::parse(ptx_text(file));
+                    const std::string& target, Console& console) {
+  const Result<Module> parsed = Module::parse(ptx_text(file, target));
   if (!parsed) throw in_file(file, parsed.failure());
   const Module& module = parsed.value();
   Json functions = Json::array();

@@ -153,7 +153,7 @@ int run_ptx(const std::string& action, const std::string& file, const LaunchWord
                 fmt::format("no action '{}' of ptx{}; choose {}", action,
                             did_you_mean(action, actions), fmt::join(actions, ", ")));
   refuse_others_options(action, words);
-  if (action == "explain") return run_ptx_explain(file, words.kernel, console);
+  if (action == "explain") return run_ptx_explain(file, words.kernel, words.target, console);
   PtxLaunch launch = ptx_launch(file, words, threads);
   check_outputs(launch, words.html);
   if (action == "run") return run_ptx_run(launch, console);

@@ -7,16 +7,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "arguments.hpp"
-#include "checkpoint/file.hpp"
 #include "checkpoint/named_file.hpp"
 #include "microscale/error.hpp"
+#include "ptx_source.hpp"
 
 namespace microscale {
 namespace {
@@ -62,17 +60,26 @@ std::size_t argument_of(const PtxLaunch& launch, const std::string& name) {
       "--out names '{}'; name an --arg by the word before its = or by its number from 0", name));
 }
 
+// "tiled" of "levels::tiled<32, 1024>(levels::Args)".
+std::string_view bare_name(std::string_view readable) {
+  const std::string_view name = readable.substr(0, readable.find_first_of("<("));
+  const std::size_t scope = name.rfind("::");
+  return scope == name.npos ? name : name.substr(scope + 2);
+}
+
 std::string whole_name(const emulator::Module& module, const std::string& word) {
   const std::vector<std::string> kernels = module.kernels();
   if (kernels.empty()) wrong("the file has no kernel; name one with a .entry");
   if (word.empty() && kernels.size() == 1) return kernels[0];
-  std::vector<std::string> fitting;
+  std::vector<std::string> fitting, called;
   for (const std::string& each : kernels) {
     if (each == word) return each;
+    if (bare_name(readable(each)) == word) called.push_back(each);
     if (!word.empty() &&
         (each.find(word) != each.npos || readable(each).find(word) != std::string::npos))
       fitting.push_back(each);
   }
+  if (called.size() == 1) return called[0];
   if (fitting.size() == 1) return fitting[0];
   std::vector<std::string> names;
   for (const std::string& each : fitting.empty() ? kernels : fitting)
@@ -185,17 +192,9 @@ void check_outputs(const PtxLaunch& launch, const std::filesystem::path& page) {
   if (!page.empty()) check("--html", page);
 }
 
-std::string ptx_text(const std::filesystem::path& path) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 30;
-  std::error_code error;
-  if (!std::filesystem::is_fifo(path, error)) return take(read_small_file(path, most));
-  std::ifstream pipe(path, std::ios::binary);  // what nvcc writes into it, as it comes
-  return {std::istreambuf_iterator<char>(pipe), {}};
-}
-
 PtxLaunched perform(const PtxLaunch& launch) {
   PtxLaunched done;
-  done.text = ptx_text(launch.path);
+  done.text = ptx_text(launch.path, launch.target);
   emulator::Memory memory;
   const emulator::Module module =
       in_file(launch.path, [&] { return emulator::Module(memory, done.text, launch.target); });

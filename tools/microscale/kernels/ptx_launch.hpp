@@ -49,15 +49,13 @@ struct PtxLaunched {
 /// be, and is none of the files read.
 void check_outputs(const PtxLaunch& launch, const std::filesystem::path& page);
 
-/// What is in a PTX file, or comes through a pipe.
-std::string ptx_text(const std::filesystem::path& path);
-
 /// Runs it and writes the outputs. `launch.kernel` may be a part of a name that only one kernel
 /// has.
 PtxLaunched perform(const PtxLaunch& launch);
 
-/// `kernel`: only functions with this in their name.
-int run_ptx_explain(const std::filesystem::path& file, const std::string& kernel, Console& console);
+/// `kernel`: only functions with this in their name. `target`: for which a .cu file is compiled.
+int run_ptx_explain(const std::filesystem::path& file, const std::string& kernel,
+                    const std::string& target, Console& console);
 int run_ptx_run(const PtxLaunch& launch, Console& console);
 /// `html`: page to write, empty: none. `source`: folder to look for the .cu files in, too.
 int run_ptx_profile(const PtxLaunch& launch, const std::filesystem::path& html,
