@@ -57,6 +57,49 @@ def test_from_the_text_to_a_smaller_model(folder, tmp_path, run):
     assert found["hessian"] and found["text"] == "random token ids, seed 0" and found["layers"] == 14
 
 
+@pytest.fixture()
+def quantize(capfd):
+    from microscale._quantize_command import command as quantize
+
+    def call(*arguments):
+        code = quantize([str(word) for word in arguments])
+        out, err = capfd.readouterr()
+        return SimpleNamespace(returncode=code, stdout=out, stderr=err)
+
+    return call
+
+
+def test_quantize_calibrates(folder, tmp_path, quantize, run):
+    out, text = tmp_path / "q", tmp_path / "text"
+    text.write_text(" ".join([TEXT] * 4))
+    words = ("--format", "nvfp4", folder, "-o", out, "--threads=1")
+    done = quantize(*words, f"--calibrate={text}", "--dry-run")
+    assert done.returncode == 0 and not out.exists() and "will be written" in done.stdout
+    done = quantize(*words, "--calibrate", text)
+    assert done.returncode == 0 and "statistics of 14 layers, of 512 tokens" in done.stdout, done.stderr
+    assert "Next:" not in done.stdout and "weighted by importance" in done.stdout + done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "q", "text"]
+    for more, code, said in (
+        (("--calibrate",), 2, "pass a file with a text"),
+        (("--calibrate", text, "--importance", text), 2, "leave one out"),
+        (("--calibrate", text, "--scale-rule", "best"), 2, "best"),
+        (("--calibrate", tmp_path / "absent"), 4, "absent"),
+    ):
+        done = quantize("--format", "nvfp4", folder, "-o", tmp_path / "r", *more)
+        assert done.returncode == code and said in done.stderr, (more, done.stderr)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "q", "text"]
+
+
+def test_quantize_goes_on_with_its_statistics(folder, tmp_path, quantize):
+    out, kept = tmp_path / "q", tmp_path / "q.statistics.safetensors"
+    words = (folder, "-o", out, "--format", "nvfp4", "--calibrate", "random")
+    kept.write_bytes(b"none")
+    done = quantize(*words)
+    assert done.returncode == 3 and "q.statistics.safetensors: it exists" in done.stderr
+    done = quantize(*words, "--resume")
+    assert done.returncode == 3 and kept.exists() and "q.statistics.safetensors" in done.stderr
+
+
 def test_sequences_come_from_all_of_the_text(folder, tmp_path, run):
     every = []
     for changed in (
@@ -91,7 +134,7 @@ def test_exit_codes(folder, tmp_path, run):
 def test_ctrl_c_and_resume(folder, tmp_path, run):
     words = [str(folder), "--random", "-o", str(tmp_path / "s"), "--sequence", "256", "--tokens"]
     running = subprocess.Popen([*PROGRAM, "calibrate", *words, "400000"], stderr=subprocess.PIPE, text=True)
-    for _ in range(600):
+    for _ in range(3000):
         if (tmp_path / "s.part").exists():
             break
         time.sleep(0.1)

@@ -53,7 +53,8 @@ def command(arguments: Sequence[str]) -> int:
     for note in made.notes:
         print(f"note: {note}", file=sys.stderr)
     print(made)
-    print(f"Next: microscale quantize {options.model} -o FOLDER --format nvfp4 --importance {made.out}")
+    if not options.no_next:
+        print(f"Next: microscale quantize {options.model} -o FOLDER --format nvfp4 --importance {made.out}")
     return _SUCCESS
 
 
@@ -88,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument("--json", action="store_true", help="what was found as JSON")
+    parser.add_argument("--no-next", action="store_true", help=argparse.SUPPRESS)  # quantize --calibrate's
     return parser
 
 

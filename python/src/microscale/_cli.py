@@ -18,6 +18,10 @@ def main() -> None:
         from ._calibrate_command import command as calibrate
 
         sys.exit(calibrate(rest))
+    if first == ["quantize"] and any(word.partition("=")[0] == "--calibrate" for word in rest):
+        from ._quantize_command import command as quantize
+
+        sys.exit(quantize(rest))
     if first == ["compare"] and any(word.partition("=")[0] == "--text" for word in rest):
         from ._evaluate_command import compare
 

@@ -194,8 +194,8 @@ class Collector:
 
     def _complete(self) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
-        for pool in self._pools.values():
-            pool.complete = pool.products is not None
+        for whole in self._pools.values():
+            whole.complete = whole.products is not None
         for module, sums in self.sums.items():
             if not sums.finite():
                 raise ValueError(

@@ -1,0 +1,86 @@
+"""The command line `microscale quantize --calibrate TEXT`: calibrate, then the program's quantize by it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from ._calibrate_command import command as calibrate
+from ._core import cli
+
+_USAGE = 2
+_SOURCES = {"sample": [], "random": ["--random"]}
+
+
+def command(arguments: Sequence[str]) -> int:
+    """microscale quantize ... --calibrate TEXT: prints, and returns the exit code."""
+    text, rest = _taken(arguments, "--calibrate")
+    if text is None:
+        return _end("--calibrate: pass a file with a text, or one of the words sample and random", _USAGE)
+    program = [sys.executable, "-m", "microscale", "quantize"]
+    values, words = _values(subprocess.run([*program, "--help"], capture_output=True, text=True).stdout), []
+    given: dict[str, str] = {}
+    left = iter(rest)
+    for word in left:
+        name, _, value = word.partition("=")
+        if not word.startswith("-") or word == "-":
+            words.append(word)
+        elif name in values:
+            given[name] = value if "=" in word else next(left, "")
+        else:
+            given[name] = ""
+    if "--dry-run" in given or "--help" in given or "-h" in given:
+        return int(cli(["quantize", *rest]))
+    if "--importance" in given:
+        return _end("--calibrate makes what --importance reads; leave one out", _USAGE)
+    tried = subprocess.run([*program, *rest, "--dry-run"], capture_output=True, text=True)
+    if tried.returncode != 0:  # now, not after the calibration
+        sys.stderr.write(tried.stderr)
+        return tried.returncode
+    model, out = words[0], given.get("-o") or given["--output"]
+    if model.endswith(".gguf") and out.endswith(".gguf"):
+        return _end(
+            "--calibrate: a GGUF file made of a GGUF file keeps that one's names; make a folder first "
+            "(microscale dequantize), and quantize it",
+            _USAGE,
+        )
+    statistics = out.rstrip(os.sep) + ".statistics.safetensors"
+    if not ("--resume" in given and os.path.exists(statistics)):
+        code = calibrate(
+            [model, "-o", statistics, *_SOURCES.get(text, ["--text", text])]
+            + (["--hessian"] if given.get("--method", "search") != "search" else [])
+            + (["--device", given["--device"].partition(":all")[0]] if "--device" in given else [])
+            + (["--resume"] if "--resume" in given else [])
+            + ["--no-next"]
+        )
+        if code != 0:
+            return code
+    code = int(cli(["quantize", *rest, "--importance", statistics]))
+    if code == 0:
+        os.remove(statistics)
+    return code
+
+
+def _taken(arguments: Sequence[str], name: str) -> tuple[str | None, list[str]]:
+    """The value of an option, and the words without it."""
+    words = list(arguments)
+    for i, word in enumerate(words):
+        if word.startswith(name + "="):
+            return word.partition("=")[2] or None, words[:i] + words[i + 1 :]
+        if word == name:
+            return words[i + 1] if i + 1 < len(words) else None, words[:i] + words[i + 2 :]
+    return None, words
+
+
+def _values(text: str) -> set[str]:
+    """Options that take a value, by the program's help."""
+    found = re.findall(r"^  (?:(-\w),)?(--[\w-]+) [A-Z]", text, re.MULTILINE)
+    return {name for pair in found for name in pair if name}
+
+
+def _end(sentence: str, code: int) -> int:
+    print(f"microscale quantize: {sentence}", file=sys.stderr)
+    return code
