@@ -1,6 +1,8 @@
-"""What `microscale quantize` writes for ComfyUI and in gpt-oss's layout, as the tools that load it read it. ComfyUI:
+"""What `microscale quantize` writes for ComfyUI, in gpt-oss's layout and in FP8, as the tools that load it read it. ComfyUI:
 comfy-kitchen decodes every layer of a small Flux-like file to the values that `microscale dequantize` writes, and each is
-at least as near to the original as what comfy-kitchen's own quantizer makes of it. gpt-oss: a small random model of
+at least as near to the original as what comfy-kitchen's own quantizer makes of it; it decodes what `convert` made of the
+same codes by way of compressed-tensors to the same values. FP8: transformers loads the folder, with the logits of the
+dequantized one, and of quantized inputs near them. gpt-oss: a small random model of
 transformers is written with blocks and scales, transformers unpacks them to our values, and loads the folder: the logits
 are those of the folder that `microscale dequantize` makes of it.
 
@@ -69,8 +71,17 @@ def check_comfyui(microscale, work):
             assert text == '{"format": "%s"}' % form, text
         kept = [name for name in source if name.removesuffix(".weight") not in layers]
         assert all(torch.equal(written[name], source[name]) for name in kept), "a kept tensor differs"
-        print(f"  comfy-kitchen, {importlib.metadata.version('comfy-kitchen')}: our {form} has our values; relative "
-              f"MSE {error:.3%}, by comfy-kitchen itself {its:.3%}; {len(kept)} tensors kept")
+        run(microscale, "convert", target, "-o", work / f"flux-{form}-folder", "--to", "compressed-tensors", "--exact")
+        back = work / f"flux-{form}-back.safetensors"
+        run(microscale, "convert", work / f"flux-{form}-folder", "-o", back, "--to", "comfyui", "--exact")
+        converted = load_file(back)
+        for layer in layers:
+            codes, scale = converted[layer + ".weight"], converted[layer + ".weight_scale"]
+            theirs = dequantize_nvfp4(codes, converted[layer + ".weight_scale_2"], scale, torch.float32) \
+                if form == "nvfp4" else dequantize_mxfp8(codes, scale.view(torch.float8_e8m0fnu), torch.float32)
+            assert torch.equal(theirs, ours[layer + ".weight"]), f"{form} {layer}: converted, other values than ours"
+        print(f"  comfy-kitchen, {importlib.metadata.version('comfy-kitchen')}: our {form} has our values, by convert too; "
+              f"relative MSE {error:.3%}, by comfy-kitchen itself {its:.3%}; {len(kept)} tensors kept")
 
 
 def check_gpt_oss(microscale, work):
@@ -105,9 +116,32 @@ def check_gpt_oss(microscale, work):
           "and the folder's logits are those of the dense one")
 
 
+def check_fp8(microscale, work):
+    config = transformers.LlamaConfig(
+        vocab_size=96, hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=128)
+    transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(work / "llama")
+    run(microscale, "quantize", work / "llama", "-o", work / "fp8", "--format", "fp8")
+    run(microscale, "quantize", work / "llama", "-o", work / "fp8-inputs", "--format", "fp8", "--activations", "dynamic")
+    run(microscale, "dequantize", work / "fp8", "-o", work / "fp8-dense")
+    logits = []
+    for folder in ("fp8-dense", "fp8", "fp8-inputs"):
+        model, said = transformers.AutoModelForCausalLM.from_pretrained(work / folder, dtype=torch.bfloat16,
+                                                                        output_loading_info=True)
+        assert not said["missing_keys"] and not said["unexpected_keys"], said
+        with torch.no_grad():
+            logits.append(model(torch.arange(24).reshape(1, -1)).logits)
+    assert torch.equal(logits[0], logits[1]), "the logits of the FP8 and of the dense folder differ"
+    error = relative_mse(logits[2].float(), logits[0].float())
+    assert 0 < error < 0.01, f"with quantized inputs the logits differ by {error:.3%}"
+    print(f"  transformers, {transformers.__version__}: our FP8 folder's logits are those of the dense one; with inputs in "
+          f"FP8 they differ by {error:.3%}")
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
     program, place = sys.argv[1], Path(sys.argv[2])
     place.mkdir(parents=True, exist_ok=True)
     check_comfyui(program, place)
     check_gpt_oss(program, place)
+    check_fp8(program, place)

@@ -57,8 +57,10 @@ for format in nvfp4 mxfp8; do
 done
 scripts/step "quantize (ModelOpt, mixed)" build/microscale quantize $model -o "$work/modelopt-mixed" --format nvfp4 \
   --use '*.attention.*=fp8' --use '*.output.dense=mxfp8' --container modelopt
+scripts/step "quantize (ModelOpt, FP8 per tensor)" build/microscale quantize $model -o "$work/modelopt-fp8" \
+  --format fp8_tensor --container modelopt
 check modelopt $venv/bin/python scripts/test_clients/check_modelopt.py build/microscale "$work" modelopt \
-  modelopt-nvfp4 modelopt-mxfp8 modelopt-mixed
+  modelopt-nvfp4 modelopt-mxfp8 modelopt-mixed modelopt-fp8
 grep -E '^  (nvidia-modelopt|by-)' build/logs/modelopt.log || true
 
 # GGUF, as the gguf package and transformers read it; a real model where PyPI can be reached.

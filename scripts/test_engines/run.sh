@@ -6,6 +6,8 @@
 # usage: scripts/test_engines/run.sh [--text FILE] [--windows N] [--only llama_cpp|vllm|vllm_plugin]
 #   --text FILE   text of the perplexity, for instance WikiText-2's wiki.test.raw; without it, this tree's documents
 #   --windows N   how many windows of 512 tokens of it (8)
+# MICROSCALE_LLAMA_CPP and MICROSCALE_VLLM may each name a python that has llama_cpp or vllm: then no environment is made for
+# it and nothing installed; the wheel is unpacked below build/engines.
 # What cannot be had says NOT RUN. Exit code 77 when nothing ran, 1 when a check ran and failed.
 set -euo pipefail
 text= windows=8 only=
@@ -50,33 +52,47 @@ install_vllm() {
     scripts/step "install what vLLM needs" $1 -r $work/vllm_needs.txt -r $lists/vllm_more.txt
 }
 
-# engine NAME FOLDER-OF-PACKAGES INSTALL...: the check of an engine, or why there is none.
+# python_of llama_cpp|vllm: sets `python` to one that has it, which is made where none is named.
+python_of() {
+  local given=MICROSCALE_${1^^}
+  python=${!given:-}
+  [ -z "$python" ] || return 0
+  python=.venv/$1/bin/python
+  environment "$1" "install_$1"
+}
+
+# engine ENVIRONMENT CHECK ARGUMENT...: the check of an engine, or why there is none.
 engine() {
-  local name=$1
-  if [ -n "$only" ] && [ "$only" != "$name" ]; then return; fi
-  if ! environment "$name" "install_$name"; then
+  local name=$2
+  if [ -n "$only" ] && [ "$only" != "$1" ]; then return; fi
+  if ! python_of "$1"; then
     echo "$name: NOT RUN: its packages could not be had from PyPI (see above)"
     return
   fi
-  check "engine $name" .venv/"$name"/bin/python $lists/check_"$name".py build/microscale "$gguf" $work "${@:2}"
+  check "engine $name" "$python" $lists/check_"$name".py build/microscale "$gguf" $work "${@:3}"
   sed -n 's/^  /  /p' "build/logs/engine_$name.log" || true
 }
 
 # The plugin: the wheel in vLLM's environment; what it builds on is in vLLM's sources; models run.
 vllm_plugin() {
-  if ! environment vllm install_vllm; then
+  if ! python_of vllm; then
     echo "vllm_plugin: NOT RUN: vLLM could not be had from PyPI (see above)"
     return
   fi
-  local python=.venv/vllm/bin/python
   if ! scripts/make_wheel; then
     echo "vllm_plugin: NOT RUN: the wheel could not be built (see above)"
     return
   fi
-  scripts/step "install the wheel" $python -m pip --disable-pip-version-check install --force-reinstall --no-deps \
-    "nanobind-backend>=1.0,<2" build/wheel/*.whl
-  check "vllm contract" $python $lists/check_vllm_contract.py
-  check "vllm plugin" $python $lists/check_vllm_plugin.py build/microscale "$gguf" $work
+  if [ -n "${MICROSCALE_VLLM:-}" ]; then
+    rm -rf $work/wheel
+    python3 -m zipfile -e build/wheel/*.whl $work/wheel
+    export PYTHONPATH=$PWD/$work/wheel${PYTHONPATH:+:$PYTHONPATH}
+  else
+    scripts/step "install the wheel" "$python" -m pip --disable-pip-version-check install --force-reinstall --no-deps \
+      "nanobind-backend>=1.0,<2" build/wheel/*.whl
+  fi
+  check "vllm contract" "$python" $lists/check_vllm_contract.py
+  check "vllm plugin" "$python" $lists/check_vllm_plugin.py build/microscale "$gguf" $work
   sed -n 's/^  /  /p' build/logs/vllm_contract.log build/logs/vllm_plugin.log || true
 }
 
@@ -92,8 +108,9 @@ if [ -z "$text" ]; then
   cat README.md docs/*.md >$text
 fi
 export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 TOKENIZERS_PARALLELISM=false TQDM_DISABLE=1
-engine llama_cpp --text "$text" --windows "$windows"
-engine vllm
+engine llama_cpp llama_cpp --text "$text" --windows "$windows"
+engine llama_cpp llama_architectures
+engine vllm vllm
 if [ -z "$only" ] || [ "$only" = vllm_plugin ]; then vllm_plugin; fi
 [ $((passed + failed)) -gt 0 ] || exit 77
 closing engines
