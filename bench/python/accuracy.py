@@ -1,0 +1,159 @@
+"""What each way to quantize costs a model in words: a table of perplexities and of Kullback-Leibler divergences
+from the model as it is, and their ratio to those of plain rounding.
+
+    python bench/python/accuracy.py MODEL --text FILE [--calibration FILE] [--work FOLDER]
+        [--formats nvfp4 mxfp4] [--ways plain search text random block-hessian gptq gptq:0.3] [--tokens N]
+        [--hessian-tokens N] [--chunks 16] [--context 512] [--seed 0] [--threads N] [--json FILE]
+
+MODEL: a dense folder. --text: what is predicted; --calibration: another text, from which statistics are (left
+out, the manual that Python carries). Ways: plain, each block's scale from its largest element (NVFP4 nearest,
+MXFP4 even); search, the default; text and random, the search weighted by the mean square of each column, of the
+calibration text or of random token ids; block-hessian and gptq, those methods, with a shrinkage after a colon.
+Statistics, quantized folders and finished rows stay in --work, and a second run goes on. The model runs once,
+then each row: block by block, in FP32, activations as they are. Needs torch and transformers, no network.
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+
+import torch
+import transformers
+
+import microscale as ms
+from microscale.transformers import _evaluation
+from microscale.transformers._divergence import Divergence
+from microscale.transformers._side import opened
+
+PLAIN = {"nvfp4": "nearest", "mxfp4": "even"}
+ROWS = 128  # of logits at a time
+
+
+class Bench:
+    def __init__(self, options):
+        self.options, self.work = options, Path(options.work)
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.rows = self.work / "rows.json"
+        self.found = json.loads(self.rows.read_text()) if self.rows.exists() else {}
+
+    def statistics(self, kind):
+        path = self.work / f"statistics-{kind}.safetensors"
+        if not path.exists():
+            text = self.options.calibration
+            begun = time.time()
+            made = ms.calibrate(
+                self.options.model,
+                Path(text) if text and kind != "random" else None,
+                out=path,
+                random=kind == "random",
+                hessian=kind == "hessian",
+                tokens=self.options.hessian_tokens if kind == "hessian" else self.options.tokens,
+                seed=self.options.seed,
+                device="cpu",
+                resume=True,
+            )
+            print(f"{made} in {time.time() - begun:.0f} s", flush=True)
+        return path
+
+    def folder(self, format, way):
+        path = self.work / f"{format}-{way.replace(':', '-')}"
+        if not (path / "config.json").exists():
+            method, _, shrink = way.partition(":")
+            more = {"scale_rule": PLAIN[format]} if way == "plain" else {}
+            if method in ("text", "random"):
+                more["importance"] = self.statistics(method)
+            elif method in ("block-hessian", "gptq"):
+                more.update(importance=self.statistics("hessian"), method=method)
+                more.update({"shrink": float(shrink)} if shrink else {})
+            ms.quantize_model(
+                self.options.model, path, format=format, threads=self.options.threads, resume=True, **more
+            )
+        return path
+
+    def run(self):
+        wanted = [(format, way) for format in self.options.formats for way in self.options.ways]
+        missing = [pair for pair in wanted if "-".join(pair) not in self.found]
+        if missing:
+            with (
+                torch.no_grad(),
+                opened(self.options.model, torch.float32, torch.device("cpu"), print) as side,
+            ):
+                ids, bos = _evaluation.ids_of([side], Path(self.options.text), None, None)
+                chunks = _evaluation.chunks_of(ids, self.options.context, self.options.chunks, bos)
+                first = self.options.context // 2
+                scored = slice(first, self.options.context - 1)
+                states = side.hidden(chunks, scored, lambda _: None).flatten(0, 1)
+                targets = chunks[:, first + 1 :].flatten()
+                for pair in missing:
+                    self.measure(side, states, chunks, scored, targets, pair)
+        return {"-".join(pair): self.found["-".join(pair)] for pair in wanted}
+
+    def measure(self, side, states, chunks, scored, targets, pair):
+        begun = time.time()
+        folder = str(self.folder(*pair))
+        sums = Divergence()
+        with opened(folder, torch.float32, torch.device("cpu"), print) as other:
+            others = other.hidden(chunks, scored, lambda _: None).flatten(0, 1)
+            with side.head() as head, other.head() as other_head:
+                for low in range(0, len(targets), ROWS):
+                    cut = slice(low, low + ROWS)
+                    sums.add([head(states[cut]), other_head(others[cut])], targets[cut])
+        figures = sums.figures()
+        self.found["-".join(pair)] = figures
+        self.rows.write_text(json.dumps(self.found, indent=2))
+        said = f"KL {figures['kl_mean']:.4f}, perplexity {figures['other_perplexity']:.3f}"
+        print(f"{' '.join(pair)}: {said}, {time.time() - begun:.0f} s", flush=True)
+
+
+def table(found, options):
+    print(
+        f"\n| | perplexity ({next(iter(found.values()))['perplexity']:.3f}) | mean KL | of plain | same top |"
+    )
+    print("|---|---|---|---|---|")
+    for name, row in found.items():
+        format, _, way = name.partition("-")
+        plain = found.get(f"{format}-plain")
+        ratio = f"{row['kl_mean'] / plain['kl_mean']:.2f}" if plain else ""
+        print(
+            f"| {format.upper()}, {way} | {row['other_perplexity']:.3f} | {row['kl_mean']:.4f} ± "
+            f"{row['kl_error']:.4f} | {ratio} | {100 * row['same_top']:.1f} % |"
+        )
+    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    print(
+        f"\n{options.chunks} chunks of {options.context} tokens; microscale {ms.__version__}, torch "
+        f"{torch.__version__}, transformers {transformers.__version__}, Python {platform.python_version()}, "
+        f"{os.cpu_count()} cores, load {load}; seed {options.seed}"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model")
+    parser.add_argument("--text", required=True)
+    parser.add_argument("--calibration")
+    parser.add_argument("--work", default="accuracy")
+    parser.add_argument("--formats", nargs="+", choices=list(PLAIN), default=list(PLAIN))
+    parser.add_argument("--ways", nargs="+", default=["plain", "search", "text", "random"])
+    parser.add_argument("--tokens", type=int)
+    parser.add_argument("--hessian-tokens", type=int)
+    parser.add_argument("--chunks", type=int, default=16)
+    parser.add_argument("--context", type=int, default=512)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    found = Bench(options).run()
+    table(found, options)
+    if options.json:
+        Path(options.json).write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()
