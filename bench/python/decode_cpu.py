@@ -1,11 +1,12 @@
 """Greedy decoding and prefill of a model under transformers on a CPU: BF16 in torch, then its NVFP4 folder
 accelerated, in turn.
 
-    python bench/python/decode_cpu.py DENSE QUANTIZED [--new 64] [--prompt 32] [--prefill 512] [--rounds 3]
+    python bench/python/decode_cpu.py DENSE QUANTIZED [--new 24] [--prompt 32] [--prefill 512] [--rounds 8]
         [--threads N] [--long 2000] [--profile] [--json FILE]
 
-DENSE, QUANTIZED: folders of one model. Each round times both, and the best of the rounds counts: a shared machine
-is slower at times, never faster. --long generates that many tokens with the quantized model and keys and
+DENSE, QUANTIZED: folders of one model. Each round times both, and the best step of all rounds counts: a shared
+machine is slower at times, never faster. The floor is what a step must read at the bandwidth of a sum in the same
+run. --long generates that many tokens with the quantized model and keys and
 values in NVFP4, and prints the memory of the process on the way. Needs torch and transformers, no network.
 """
 
@@ -42,47 +43,82 @@ def bytes_of(model):
     return sum(t.nbytes for t in {id(t): t for t in [*model.parameters(), *model.buffers()]}.values())
 
 
+def bytes_of_a_token(model):
+    """What a step of one token reads: all weights, of an embedding that is no head a row."""
+    embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
+    tied = head is not None and getattr(head, "weight", None) is embedding.weight
+    return bytes_of(model) - (0 if tied else embedding.weight.nbytes)
+
+
+def bytes_per_second():
+    """A sum of 512 MB by torch's threads, the best of nine."""
+    numbers, best = torch.ones(1 << 27), 1e9
+    for _ in range(9):
+        start = time.perf_counter()
+        numbers.sum()
+        best = min(best, time.perf_counter() - start)
+    return numbers.nbytes / best
+
+
 class Clock(BaseStreamer):
-    """The time of every token."""
+    """When each token came: by the clock, and in processor time of all threads."""
 
     def __init__(self, every=None):
         self.times, self.every = [], every
 
     def put(self, value):
-        self.times.append(time.perf_counter())
+        self.times.append((time.perf_counter(), time.process_time()))
         if self.every and len(self.times) % self.every == 0:
             print(f"  after {len(self.times):5} tokens: {resident_mb():.0f} MB", flush=True)
 
     def end(self):
         pass
 
+    def best(self):
+        """Of a token's step, without the prompt's and the first."""
+        steps = list(zip(self.times[2:], self.times[3:], strict=False))
+        return tuple(min(b[i] - a[i] for a, b in steps) * 1e3 for i in range(2))
+
 
 def generated(model, prompt, new, every=None, **words):
-    """The tokens, and tokens a second without the prompt's step."""
+    """The tokens, and the clock that saw them come."""
     clock = Clock(every)
     model.generation_config.eos_token_id = None
     result = model.generate(
         prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=new, do_sample=False, streamer=clock,
         pad_token_id=0, **words,
     )  # fmt: skip
-    times = clock.times[1:]  # the first is the prompt
-    return result[0, prompt.shape[1] :].tolist(), (len(times) - 1) / (times[-1] - times[0])
+    return result[0, prompt.shape[1] :].tolist(), clock
 
 
-def prefill_seconds(model, ids):
-    start = time.perf_counter()
+def prefill(model, ids):
+    start = time.perf_counter(), time.process_time()
     model(input_ids=ids, use_cache=False, logits_to_keep=1)
-    return time.perf_counter() - start
+    return (time.perf_counter() - start[0]) * 1e3, (time.process_time() - start[1]) * 1e3
+
+
+def show(best, models, bandwidth, threads, length):
+    print(f"reading {bandwidth / 1e9:.1f} GB/s by {threads} threads; best of all steps: clock (processor time), ms")
+    print(f"{'':20}{'reads':>9}{'floor':>9}{'a token':>18}{f'prefill of {length}':>20}")
+    for name, own in best.items():
+        read = bytes_of_a_token(models[name])
+        token, ahead = (f"{own[what][0]:.1f} ({own[what][1]:.1f})" for what in ("token", "prefill"))
+        print(f"{name:20}{read / 1e6:6.0f} MB{read / bandwidth * 1e3:9.1f}{token:>18}{ahead:>20}")
+    a, b = best.values()
+    token, ahead = (
+        f"{a[what][0] / b[what][0]:.2f} ({a[what][1] / b[what][1]:.2f})" for what in ("token", "prefill")
+    )
+    print(f"{'times as fast':38}{token:>18}{ahead:>20}; load now {os.getloadavg()[0]:.1f}")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("dense")
     parser.add_argument("quantized")
-    parser.add_argument("--new", type=int, default=64)
+    parser.add_argument("--new", type=int, default=24)
     parser.add_argument("--prompt", type=int, default=32)
     parser.add_argument("--prefill", type=int, default=512)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--long", type=int, default=0)
     parser.add_argument("--profile", action="store_true")
@@ -93,39 +129,35 @@ def main():
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(options.dense)
     models = {
-        "bf16": AutoModelForCausalLM.from_pretrained(options.dense, dtype=torch.bfloat16).eval(),
-        "packed": AutoModelForCausalLM.from_pretrained(options.quantized, dtype=torch.bfloat16).eval(),
+        "BF16 in torch": AutoModelForCausalLM.from_pretrained(options.dense, dtype=torch.bfloat16).eval(),
+        "NVFP4 accelerated": AutoModelForCausalLM.from_pretrained(options.quantized, dtype=torch.bfloat16).eval(),
     }
     print(f"{processor()}, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}; microscale "
           f"{microscale.__version__}, torch {torch.__version__}, transformers {transformers.__version__}")  # fmt: skip
-    print(mstf.accelerate(models["packed"]))
+    packed = models["NVFP4 accelerated"]
+    print(mstf.accelerate(packed))
     words = tokenizer(QUESTION)["input_ids"]
     prompt = torch.tensor([(words * options.prompt)[: options.prompt]])
     long_prompt = torch.tensor([(words * options.prefill)[: options.prefill]])
     question = torch.tensor(
         [tokenizer(f"<|im_start|>user\n{QUESTION}<|im_end|>\n<|im_start|>assistant\n")["input_ids"]]
     )
-    best = {
-        name: {"tokens_per_s": 0.0, "prefill_s": 1e9, "bytes": bytes_of(model)}
-        for name, model in models.items()
-    }
+    best = {name: {"token": (1e9, 1e9), "prefill": (1e9, 1e9)} for name in models}
+    bandwidth = bytes_per_second()
     with torch.no_grad():
         for name, model in models.items():
             text, _ = generated(model, question, 32)
-            print(f"{name:6} answers: {tokenizer.decode(text)!r}")
-            prefill_seconds(model, long_prompt)
+            print(f"{name} answers: {tokenizer.decode(text)!r}")
+            prefill(model, long_prompt)
         for _ in range(options.rounds):
             for name, model in models.items():
-                own = best[name]
-                own["tokens_per_s"] = max(own["tokens_per_s"], generated(model, prompt, options.new)[1])
-                own["prefill_s"] = min(own["prefill_s"], prefill_seconds(model, long_prompt))
-        for name, own in best.items():
-            print(f"{name:6} {own['bytes'] / 1e6:7.0f} MB  {own['tokens_per_s']:7.1f} tokens/s  "
-                  f"prefill of {options.prefill}: {own['prefill_s'] * 1e3:6.0f} ms")  # fmt: skip
-        a, b = best["bf16"], best["packed"]
-        print(f"packed over BF16: decoding {b['tokens_per_s'] / a['tokens_per_s']:.2f} x, prefill "
-              f"{a['prefill_s'] / b['prefill_s']:.2f} x, {b['bytes'] / a['bytes']:.2f} of the memory; load now "
-              f"{os.getloadavg()[0]:.1f}")  # fmt: skip
+                found = {
+                    "token": generated(model, prompt, options.new)[1].best(),
+                    "prefill": prefill(model, long_prompt),
+                }
+                for what, times in found.items():
+                    best[name][what] = tuple(map(min, best[name][what], times))
+        show(best, models, bandwidth, torch.get_num_threads(), options.prefill)
         if options.profile:
             for name, model in models.items():
                 with torch.profiler.profile() as profile:
@@ -135,10 +167,9 @@ def main():
         if options.long:
             print(f"{options.long} tokens with the packed model, {resident_mb():.0f} MB before:")
             cache = mstf.Cache(prompt.shape[1] + options.long)
-            _, speed = generated(
-                models["packed"], prompt, options.long, max(1, options.long // 8), past_key_values=cache
-            )
-            print(f"  {speed:.1f} tokens/s")
+            every = max(1, options.long // 8)
+            _, clock = generated(packed, prompt, options.long, every, past_key_values=cache)
+            print(f"  best step {clock.best()[0]:.1f} ms")
     if options.json:
         with open(options.json, "w") as file:
             json.dump(best, file, indent=1)

@@ -7,7 +7,9 @@ import pytest
 import torch
 from test_accelerate import relative, tokens
 from torch import nn
+from transformers import AutoModelForCausalLM, StaticCache
 
+import microscale as ms
 import microscale.transformers as mstf
 from microscale.transformers import _decoder_layer
 from microscale.transformers._decoder_layer import FewOperators
@@ -132,6 +134,32 @@ def test_models_of_another_type(models, calls):
     for dtype in (torch.float32, torch.float16):
         calls.clear()
         assert relative(model.to(dtype)(tokens(1, 5)).logits, wanted) < 0.02 and len(calls) == 2
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral"])
+def test_a_cache_with_room_for_later_tokens(models, name):
+    """transformers' StaticCache: keys of tokens to come are masked, padded or not."""
+    model, _ = fast(models, name)
+    x, plain = tokens(2, 20), models.load(name, "plain")
+    padding = torch.ones_like(x)
+    padding[0, :5] = 0
+    for mask in (None, padding):
+        wanted = plain(x, attention_mask=mask).logits
+        cache, found = StaticCache(model.config, max_cache_len=30), []
+        for start, end in ((0, 12), (12, 19), (19, 20)):
+            words = {} if mask is None else {"attention_mask": mask[:, :end]}
+            found.append(model(x[:, start:end], past_key_values=cache, **words).logits)
+        real = padding.bool() if mask is not None else slice(None)
+        assert relative(torch.cat(found, 1)[real], wanted[real]) < 0.02
+
+
+def test_saved_and_loaded_again(models, tmp_path):
+    model, _ = fast(models, "qwen2")
+    model.save_pretrained(tmp_path)
+    assert ms.verify_model(tmp_path) == []
+    again = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.bfloat16).eval()
+    mstf.accelerate(again)
+    assert torch.equal(again(tokens(1, 5)).logits, model(tokens(1, 5)).logits)
 
 
 def test_accelerated_twice(models):

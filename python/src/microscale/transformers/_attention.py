@@ -35,10 +35,21 @@ def takes_attention(model: nn.Module) -> bool:
 
 def mask(*args: Any, **kwargs: Any) -> Tensor | None:
     """None where nothing is padded, (batch, tokens) where something is; where the mask is neither causal nor
-    a window, the one of sdpa, (batch, 1, tokens, keys)."""
+    a window, or a cache has room behind its tokens, the one of sdpa, (batch, 1, tokens, keys)."""
+    if _has_room_behind(kwargs):
+        return sdpa_mask(*args, **{**kwargs, "allow_is_causal_skip": False})
     if not _is_causal(kwargs.get("mask_function", causal_mask_function)):
         return sdpa_mask(*args, **kwargs)
     return flash_attention_mask(*args, **kwargs)
+
+
+def _has_room_behind(words: dict[str, Any]) -> bool:
+    """Whether keys come with room for later tokens, as those of transformers' StaticCache."""
+    end = words.get("kv_offset", 0) + words["kv_length"]
+    padding, offset = words.get("attention_mask"), words.get("q_offset", 0)
+    if padding is not None:
+        return bool(padding.shape[-1] < end)
+    return not isinstance(offset, int) or offset + words["q_length"] < end
 
 
 def _is_causal(function: Callable[..., Any]) -> bool:

@@ -149,7 +149,7 @@ def in_few_operators(
     parts, size = own._modules, plan.head_dim
     normed = ops.rms_norm(x, modules["input_layernorm"].weight, plan.eps[0])
     qkv = parts["q_k_v_proj"](normed).view(*x.shape[:2], -1, size)
-    qk, v = qkv[:, :, :heads], qkv[:, :, heads:].transpose(1, 2)
+    qk, v = qkv.split_with_sizes((heads, plan.kv_heads), 2)
     if plan.head_eps is not None:
         q, k = (t.contiguous() for t in qk.split((plan.heads, plan.kv_heads), 2))
         qk = torch.cat(
@@ -161,7 +161,8 @@ def in_few_operators(
         )
     cos, sin = plan.rotation.of(embeddings)
     qk = torch.addcmul(qk * cos, qk.roll(size // 2, -1), sin).transpose(1, 2)
-    q, k = qk[:, : plan.heads], qk[:, plan.heads :]
+    q, k = qk.split_with_sizes((plan.heads, plan.kv_heads), 1)
+    v = v.transpose(1, 2)
     if cache is not None:
         k, v = cache.update(k, v, own.layer_idx)
     result, _ = attend(own, q, k, v, mask, **plan.words)

@@ -123,7 +123,8 @@ class FusedPart(nn.Module):
         whole = self._whole[0]
         own, rows = whole._weights(whole._sets[0])[0], whole._rows(self.index)
         codes, scales = own.codes[0, rows].contiguous(), own.scales[0, rows].contiguous()
-        for name, tensor in whole._tensors_of(codes, scales, own.divisor).items():
+        divisor = None if own.divisor is None else own.divisor.clone()  # no file has one tensor by two names
+        for name, tensor in whole._tensors_of(codes, scales, divisor).items():
             destination[prefix + name] = tensor
         if self.bias is not None:
             destination[prefix + "bias"] = self.bias.detach()
