@@ -108,7 +108,16 @@ CastBlocks cast_to_nvfp4(std::span<std::uint8_t> codes, std::span<const std::uin
   const int global = std::ilogb(global_scale);
   CastBlocks cast;
   cast.blocks = static_cast<std::int64_t>(to.size());
+  std::array<std::uint8_t, 256> powers{};  // of E4M3 by scale; 0: it has none
+  for (int scale = 0; scale < 256; ++scale) {
+    const int exponent = scale - e8m0_bias - global;
+    if (exponent >= smallest && exponent <= largest) {
+      powers[static_cast<std::size_t>(scale)] = e4m3_power(exponent);
+    }
+  }
   for (std::size_t i = 0; i < to.size(); ++i) {
+    to[i] = powers[scales[i / 2]];
+    if (to[i] != 0) continue;
     std::uint8_t* at = codes.data() + i * block / 2;
     std::uint64_t word = load(at);
     int exponent = scales[i / 2] - e8m0_bias - global;

@@ -355,8 +355,8 @@ Result<std::vector<std::string>> accept_gaps(const ModelFolder& model, const Mod
                [](const Gap& gap) { return gap.certain; });
   if (!certain.empty() && !allow) {
     return Failure{ErrorCode::bad_input,
-                   fmt::format("quantize: '{}' is not complete: {}; download it again, or pass "
-                               "--allow-incomplete to quantize what is there",
+                   fmt::format("quantize: '{}' is not complete: {}; download it again "
+                               "(`microscale quantize --allow-incomplete` takes what is there)",
                                model.opened.string(), summary_of(certain))};
   }
   std::vector<std::string> sentences;

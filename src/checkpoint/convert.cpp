@@ -241,9 +241,10 @@ void Converter::check_room() const {
   if (needed <= free) return;
   throw Error(
       ErrorCode::io,
-      fmt::format("quantize: {} bytes are needed in '{}' but only {} are free; make room and run "
-                  "again with --resume, or choose another disk",
-                  needed, options_.output.string(), free));
+      fmt::format("quantize: {} bytes are needed {} '{}' but only {} are free; make room and run "
+                  "again{}, or choose another disk",
+                  needed, plan_.one_file ? "for" : "in", options_.output.string(), free,
+                  plan_.one_file ? "" : " with --resume"));
 }
 
 std::int64_t Converter::dropped_bytes() const {

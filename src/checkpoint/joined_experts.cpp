@@ -55,6 +55,7 @@ std::optional<ExpertName> expert_name_of(std::string_view tensor) {
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), name.expert);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  if (digits != std::to_string(name.expert) || name.expert < 0) return std::nullopt;
   return name;
 }
 
@@ -196,13 +197,13 @@ class Joiner {
     for (LogicalTensor& tensor : folder_.tensors) {
       const auto name = expert_name_of(tensor.name);
       if (!name) continue;
+      if (name->expert >= most_experts) return refuse(tensor.name, "has no number of an expert");
       Layer& layer = layers[std::string(name->module)];
       (name->bias ? layer.biases : layer.weights)[name->projection][name->expert] = &tensor;
       layer.experts = std::max(layer.experts, name->expert + 1);
     }
     for (auto& [module, layer] : layers) {
-      layer.experts = std::max(layer.experts, experts_);
-      if (layer.experts > most_experts) return lacks(module, experts_, 0, ".weight");
+      layer.experts = std::max(layer.experts, std::min(experts_, most_experts));
       if (Status joined = join_layer(module, layer); !joined) return joined;
     }
     finish();

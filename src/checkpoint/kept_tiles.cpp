@@ -63,6 +63,7 @@ std::optional<KeptTile> KeptTiles::convert(const Unit& unit, const Tile& tile,
                   kept.stored_global,
                   {}};
   BlockCoding written = kept.written;
+  bool same = written == kept.coding;
   if (kept.cast()) {
     const ContainerWriter& writer = writer_of(options_.container);
     const float multiplier = global_scales[matrix.group];
@@ -73,10 +74,11 @@ std::optional<KeptTile> KeptTiles::convert(const Unit& unit, const Tile& tile,
     sums.cast = cast.blocks;
     sums.searched = cast.searched;
     result.error = cast.error;
+    // What was not searched has its values, unless products of scales are below FP32's normal ones.
+    same = cast.searched == 0 && multiplier >= 0x1p-110f;
   }
-  sums.hash_expected = written == kept.coding
-                           ? sums.hash_before
-                           : hash_of_tile(matrix.slice, tile, written, codes, scales);
+  sums.hash_expected =
+      same ? sums.hash_before : hash_of_tile(matrix.slice, tile, written, codes, scales);
   std::lock_guard lock(mutex_);
   sums_[matrix.tensor].add(sums);
   return result;

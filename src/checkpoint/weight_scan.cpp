@@ -71,6 +71,15 @@ Status WeightScan::result() const {
                          ? "is infinite"
                          : "is 1.7e38 or more, which decodes to infinity "
                            "once it is rounded up,";
+  const StoredWeight* weight = plan_.tensors[matrix.tensor].source->weight;
+  const auto& merged = plan_.view.merged;
+  if (std::any_of(merged.begin(), merged.end(),
+                  [&](const auto& each) { return each.get() == weight; })) {
+    return Failure{ErrorCode::bad_input,
+                   fmt::format("quantize: tensor {} {} at [{}] once --lora has been added to it; "
+                               "check the adapter and its weight",
+                               in_quotes(entry.name), what, fmt::join(index, ", "))};
+  }
   return Failure{
       ErrorCode::bad_input,
       fmt::format(

@@ -241,7 +241,7 @@ TEST(CompletenessFamilies, are_asked_by_quantize_and_verify) {
   QuantizeModelOptions options;
   options.input = folder / "in";
   options.output = folder / "out";
-  testing::expect_error(ErrorCode::bad_input, "or pass --allow-incomplete",
+  testing::expect_error(ErrorCode::bad_input, "quantize --allow-incomplete",
                         [&] { quantize_model(options); });
   options.allow_incomplete = true;
   const ConversionPlan plan = quantize_model(options);

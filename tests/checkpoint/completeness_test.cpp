@@ -188,7 +188,7 @@ TEST(Completeness, quantize_refuses_and_goes_on_where_told) {
   testing::expect_error(ErrorCode::bad_input,
                         "is not complete: 'model.layers.1.mlp.up_proj' is missing",
                         [&] { quantize_model(options); });
-  testing::expect_error(ErrorCode::bad_input, "pass --allow-incomplete",
+  testing::expect_error(ErrorCode::bad_input, "quantize --allow-incomplete",
                         [&] { plan_quantize_model(options); });
   options.allow_incomplete = true;
   const ConversionPlan plan = quantize_model(options);

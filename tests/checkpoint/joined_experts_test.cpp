@@ -111,6 +111,25 @@ TEST(JoinedExperts, of_shapes_that_do_not_fit_are_named) {
   EXPECT_TRUE(fails_with(join_experts(folder, "test"), "2.up_proj.bias' has the shape [97]"));
 }
 
+TEST(JoinedExperts, numbers_that_no_expert_has_are_refused_or_none) {
+  const TestModel model = apart(gpt_oss(), moe, layout_of(true));
+  for (const std::string number : {"70000", "9223372036854775807"}) {
+    TestModel odd = model;
+    odd.shards[0][moe + number + ".up_proj.bias"] = random_tensor(StoredType::bf16, {inner}, 1);
+    const TemporaryFolder place;
+    odd.write(place / "m");
+    QuantizedFolder folder = take(open_quantized_folder(place / "m"));
+    EXPECT_TRUE(fails_with(join_experts(folder, "test"), "has no number of an expert"));
+  }
+  TestModel odd = model;
+  odd.shards[0][moe + "01.up_proj.bias"] = random_tensor(StoredType::bf16, {inner}, 1);
+  const TemporaryFolder place;
+  odd.write(place / "m");
+  QuantizedFolder folder = take(open_quantized_folder(place / "m"));
+  ASSERT_TRUE(succeeds(join_experts(folder, "test")));
+  EXPECT_NE(folder.find(moe + "01.up_proj.bias"), nullptr) << "it is nobody's";
+}
+
 std::vector<float> all_values(const QuantizedFolder& folder, const std::string& name) {
   PieceData data;
   std::vector<float> values;
