@@ -241,7 +241,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("program", ["function", "command"])
 def test_ctrl_c_stops_a_conversion_that_can_go_on(tmp_path, program):
-    write_model(tmp_path / "model", layers=3, hidden=1024)
+    write_model(tmp_path / "model", layers=6, hidden=1536)  # a second's work and more
     out = tmp_path / "q"
     command = (
         [sys.executable, "-c", SLOW, str(tmp_path / "model"), str(out)]
@@ -263,7 +263,7 @@ def test_ctrl_c_stops_a_conversion_that_can_go_on(tmp_path, program):
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 30
     while not (out.exists() and any(out.iterdir())) and time.monotonic() < end:
-        time.sleep(0.02)
+        time.sleep(0.005)
     os.kill(running.pid, signal.SIGINT)
     said, errors = running.communicate(timeout=60)
     if program == "function":
