@@ -133,6 +133,20 @@ def test_strides_and_addresses_of_any_kind():
         assert torch.equal(ops.linear(x, *call), ops.linear(x.contiguous(), *call))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float16])
+def test_norms_round_once(dtype):
+    x, residual, weight = (
+        randn(*shape, seed=i).to(dtype) for i, shape in enumerate([(2, 3, 128), (2, 3, 128), (128,)])
+    )
+    exact = torch.nn.functional.rms_norm(x.double(), (128,), weight.double(), 1e-6)
+    ulp = 2 * torch.finfo(dtype).eps
+    torch.testing.assert_close(ops.rms_norm(x, weight, 1e-6).double(), exact, rtol=ulp, atol=0)
+    normed, total = ops.add_rms_norm(x, residual, weight, 1e-6)
+    assert torch.equal(total, x + residual)
+    exact = torch.nn.functional.rms_norm(total.double(), (128,), weight.double(), 1e-6)
+    torch.testing.assert_close(normed.double(), exact, rtol=ulp, atol=0)
+
+
 def every_call():
     """Each operator with arguments that it takes."""
     x = randn(3, 128)
@@ -158,6 +172,8 @@ def every_call():
     yield ops.gated_linear_out, (x, both, g, u, None, None, 48, 128, "nvfp4", "silu", x.new_empty(3, 48))
     yield ops.grouped_linear, (randn(3, 64), *many)
     yield ops.grouped_linear_out, (randn(3, 64), *many, torch.zeros(3, 32, dtype=torch.bfloat16))
+    yield ops.rms_norm, (x, randn(128), 1e-6)
+    yield ops.add_rms_norm, (x, randn(3, 128), randn(128), 1e-6)
 
 
 def test_every_operator_passes_opcheck():

@@ -90,6 +90,23 @@ def test_quantize_calibrates(folder, tmp_path, quantize, run):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "q", "text"]
 
 
+def test_quantize_calibrates_for_gptq(folder, tmp_path, quantize):
+    text = tmp_path / "text"
+    text.write_text(" ".join([TEXT] * 4))
+    words = ("--format", "nvfp4", folder, "--threads=1", "--calibrate", text, "--method", "gptq")
+    assert quantize(*words, "--shrink=0.3", "-o", tmp_path / "d", "--dry-run").returncode == 0
+    done = quantize(*words, "--shrink=0.3", "-o", tmp_path / "q")
+    assert done.returncode == 0 and "and Hessians" in done.stdout, done.stderr
+    for more, said in (
+        (("--method", "best"), "--method got 'best'"),
+        (("--shrink", "2"), "--shrink got '2'; it takes a number from 0 to 1"),
+        (("--damping", "x"), "--damping got 'x'"),
+    ):
+        done = quantize(*words, *more, "-o", tmp_path / "r")
+        assert done.returncode == 2 and said in done.stderr and not done.stdout, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "q", "text"]
+
+
 def test_quantize_goes_on_with_its_statistics(folder, tmp_path, quantize):
     out, kept = tmp_path / "q", tmp_path / "q.statistics.safetensors"
     words = (folder, "-o", out, "--format", "nvfp4", "--calibrate", "random")

@@ -88,5 +88,18 @@ TEST(Json, an_error_that_quotes_broken_utf8_is_still_valid) {
   EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos);
 }
 
+TEST(Main, what_runs_models_says_what_it_needs) {
+  const std::vector<std::string> commands[] = {
+      {"calibrate", "m"},
+      {"evaluate", "m"},
+      {"quantize", "m", "-o", "q", "--format", "nvfp4", "--calibrate", "sample"}};
+  for (const std::vector<std::string>& words : commands) {
+    const Outcome outcome = microscale(words);
+    EXPECT_EQ(outcome.code, 2) << words[0];
+    EXPECT_NE(outcome.err.find("pip install 'microscale[transformers]'"), std::string::npos)
+        << outcome.err;
+  }
+}
+
 }  // namespace
 }  // namespace microscale::testing

@@ -95,6 +95,10 @@ void add_quantize(CLI::App& app, Words& words) {
   add(command, "--importance", words.importance, "FILE",
       "Statistics of each layer's inputs, E[x^2] and the Hessian, as calibrate makes, or "
       "llama.cpp's imatrix");
+  add(command, "--calibrate", words.calibrate, "TEXT",
+      "Make these first: the model reads a file, or what sample or random stands for; by the "
+      "Python "
+      "package");
   add(command, "--method", words.method, "METHOD",
       "What is done with them: gptq, block-hessian or search [gptq where there are Hessians]");
   add(command, "--shrink", words.shrink, "PART",

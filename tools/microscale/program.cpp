@@ -26,6 +26,15 @@
 namespace microscale {
 namespace {
 
+// The package's own command line does these, and does not come here.
+Error of_the_package(const std::string& what) {
+  return Error(ErrorCode::unsupported,
+               fmt::format("{} runs models, for which it needs PyTorch: pip install "
+                           "'microscale[transformers]', whose `microscale` and `python -m "
+                           "microscale` do it",
+                           what));
+}
+
 ArgumentShape shape_of(const CLI::Option& option) {
   ArgumentShape shape;
   const std::string placeholder = option.get_type_name();
@@ -123,6 +132,7 @@ int run_explain(Words& words, Console& console) {
 int run_command(const CLI::App& app, const std::string& name, Words& words, Console& console) {
   const int threads = static_cast<int>(integer_from("--threads", words.threads, 0, 4096));
   if (name == "quantize") {
+    if (!words.calibrate.empty()) throw of_the_package("quantize --calibrate");
     QuantizeCommand command{.options = {}, .dry_run = words.dry_run, .report = words.report};
     QuantizeModelOptions& options = command.options;
     options.input = words.input;
@@ -179,11 +189,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     return run(command, console);
   }
   if (name == "compare") {
-    if (!words.text.empty())  // the package's own command line does that, and does not come here
-      throw Error(ErrorCode::unsupported,
-                  "compare --text runs the models, for which it needs PyTorch: pip install "
-                  "'microscale[transformers]' and call python -m microscale compare A B --text "
-                  "FILE");
+    if (!words.text.empty()) throw of_the_package("compare --text");
     CompareCommand command{words.input, words.other, {}, threads};
     if (!words.max_mse.empty()) command.max_mse = share_from("--max-mse", words.max_mse);
     return run(command, console);
@@ -238,6 +244,7 @@ int run_arguments(Console& console, std::vector<std::string> arguments, std::str
                 fmt::format("no command given; choose one of {}; see microscale --help",
                             fmt::join(commands, ", ")));
   const std::string& first = arguments.front();
+  if (first == "calibrate" || first == "evaluate") throw of_the_package(first);
   const CLI::App* command = &app;
   if (first[0] != '-') {
     if (std::find(commands.begin(), commands.end(), first) == commands.end())

@@ -32,11 +32,20 @@ def command(arguments: Sequence[str]) -> int:
             given[name] = value if "=" in word else next(left, "")
         else:
             given[name] = ""
+    trial, left = [], iter(rest)  # without what only statistics have a use for
+    for word in left:
+        if word.partition("=")[0] not in ("--method", "--shrink", "--damping"):
+            trial.append(word)
+        elif "=" not in word:
+            next(left, None)
     if "--dry-run" in given or "--help" in given or "-h" in given:
-        return int(cli(["quantize", *rest]))
+        return int(cli(["quantize", *trial]))
     if "--importance" in given:
         return _end("--calibrate makes what --importance reads; leave one out", _USAGE)
-    tried = subprocess.run([*program, *rest, "--dry-run"], capture_output=True, text=True)
+    wrong = _wrong_use(given)
+    if wrong:
+        return _end(wrong, _USAGE)
+    tried = subprocess.run([*program, *trial, "--dry-run"], capture_output=True, text=True)
     if tried.returncode != 0:  # now, not after the calibration
         sys.stderr.write(tried.stderr)
         return tried.returncode
@@ -62,6 +71,21 @@ def command(arguments: Sequence[str]) -> int:
     if code == 0:
         os.remove(statistics)
     return code
+
+
+def _wrong_use(given: dict[str, str]) -> str:
+    """What is wrong with the options that say how statistics are used; "" if nothing is."""
+    method = given.get("--method", "gptq")
+    if method not in ("gptq", "block-hessian", "search"):
+        return f"--method got '{method}'; choose one of gptq, block-hessian, search"
+    for name, most in (("--shrink", 1.0), ("--damping", float("inf"))):
+        try:
+            if not 0 <= float(given.get(name, "0")) <= most:
+                raise ValueError
+        except ValueError:
+            limits = "from 0 to 1" if most == 1 else "that is 0 or more"
+            return f"{name} got '{given[name]}'; it takes a number {limits}"
+    return ""
 
 
 def _taken(arguments: Sequence[str], name: str) -> tuple[str | None, list[str]]:
