@@ -132,7 +132,7 @@ int run_explain(Words& words, Console& console) {
 int run_command(const CLI::App& app, const std::string& name, Words& words, Console& console) {
   const int threads = static_cast<int>(integer_from("--threads", words.threads, 0, 4096));
   if (name == "quantize") {
-    if (!words.calibrate.empty()) throw of_the_package("quantize --calibrate");
+    if (!words.calibrate.empty()) throw of_the_package("--calibrate");
     QuantizeCommand command{.options = {}, .dry_run = words.dry_run, .report = words.report};
     QuantizeModelOptions& options = command.options;
     options.input = words.input;
@@ -189,7 +189,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     return run(command, console);
   }
   if (name == "compare") {
-    if (!words.text.empty()) throw of_the_package("compare --text");
+    if (!words.text.empty()) throw of_the_package("--text");
     CompareCommand command{words.input, words.other, {}, threads};
     if (!words.max_mse.empty()) command.max_mse = share_from("--max-mse", words.max_mse);
     return run(command, console);
