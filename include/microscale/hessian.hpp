@@ -37,7 +37,7 @@ struct HessianOptions {
                           ///< as often as it takes where the factorization fails
 };
 
-/// What `shrink` had best be where `tokens` made the Hessian: 0.1 from 8 tokens a column on, else
+/// What `shrink` had best be where `tokens` made the Hessian: 0.1 from 64 tokens a column on, else
 /// 0.3.
 double hessian_shrink(std::int64_t tokens, std::int64_t cols);
 

@@ -146,7 +146,7 @@ std::string_view to_string(HessianMethod method) {
 }
 
 double hessian_shrink(std::int64_t tokens, std::int64_t cols) {
-  return tokens >= 8 * cols ? 0.1 : 0.3;
+  return tokens >= 64 * cols ? 0.1 : 0.3;
 }
 
 const HessianKernels& hessian_kernels(const char* operation, const Context& context) {

@@ -124,8 +124,8 @@ TEST(PreparedHessian, bytes_are_what_is_kept) {
 }
 
 TEST(PreparedHessian, shrinks_more_where_tokens_are_few) {
-  EXPECT_EQ(hessian_shrink(8 * 576, 576), 0.1);
-  EXPECT_EQ(hessian_shrink(8 * 576 - 1, 576), 0.3);
+  EXPECT_EQ(hessian_shrink(64 * 576, 576), 0.1);
+  EXPECT_EQ(hessian_shrink(64 * 576 - 1, 576), 0.3);
 }
 
 }  // namespace
