@@ -44,28 +44,7 @@ class Models:
 
     def load(self, name, kind, format="nvfp4"):
         path = self.path(name, kind, format if kind != "dense" else "nvfp4")
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.bfloat16).eval()
-        if name == "gpt_oss" and kind == "plain":
-            fill_experts(model, ms.open_checkpoint(path))
-        return model
-
-
-def fill_experts(model, file):
-    """transformers loads gpt-oss's stacked only; these lie one by one."""
-    for i, layer in enumerate(model.model.layers):
-        experts = layer.mlp.experts
-        for e in range(experts.num_experts):
-            gate, gate_bias, up, up_bias, down, down_bias = (
-                torch.from_numpy(file[f"model.layers.{i}.mlp.experts.{e}.{word}_proj.{kind}"].astype("f"))
-                for word in ("gate", "up", "down")
-                for kind in ("weight", "bias")
-            )
-            experts.gate_up_proj.data[e, :, ::2], experts.gate_up_proj.data[e, :, 1::2] = gate.T, up.T
-            experts.gate_up_proj_bias.data[e, ::2], experts.gate_up_proj_bias.data[e, 1::2] = (
-                gate_bias,
-                up_bias,
-            )
-            experts.down_proj.data[e], experts.down_proj_bias.data[e] = down.T, down_bias
+        return AutoModelForCausalLM.from_pretrained(path, dtype=torch.bfloat16).eval()
 
 
 @pytest.fixture(scope="session")

@@ -141,7 +141,7 @@ TEST_F(LayerHessiansTest, layers_take_their_hessian_or_that_of_whom_they_share_i
 
 TEST_F(LayerHessiansTest, tokens_and_options_decide_how_much_it_shrinks) {
   const float amax = amax_of({{0, attention + "o_proj"}});
-  metadata_.emplace_back("tokens", R"({"model.layers.0.self_attn.o_proj": 768})");
+  metadata_.emplace_back("tokens", R"({"model.layers.0.self_attn.o_proj": 6144})");
   expect_layer(converted(), attention + "o_proj", 0, attention + "o_proj", 0.1, amax);
   options_.statistics.shrink = 0.5;
   options_.statistics.damping = 0.05;

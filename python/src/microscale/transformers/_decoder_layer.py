@@ -65,6 +65,8 @@ class Plan:
     words: dict[str, Any]
     """What it hands over to the attention function besides tensors."""
     rotation: Rotation
+    sizes: tuple[int, ...]
+    """Of the product of q, k and v."""
     head_eps: tuple[float, float] | None = None
     """Of norms of the heads of q and k."""
 
@@ -118,6 +120,8 @@ class FewOperators:
         skipped = [own, norm, modules["post_attention_layernorm"], *(parts[name] for name in _PARTS)]
         if any(one._forward_hooks or one._forward_pre_hooks for one in skipped):
             return False
+        if getattr(parts.get("q_k_v_proj"), "sizes", None) != self.microscale_plan.sizes:
+            return False  # shared among processes since
         return all(type(parts[name]) is FusedPart for name in _PARTS)
 
     def __reduce_ex__(self, _: Any) -> tuple[Any, ...]:
@@ -228,6 +232,7 @@ def _plan_of(layer: Any, rotary: Any, rotation: Rotation) -> tuple[Plan | None, 
         multiplier=float(getattr(layer, "residual_multiplier", 1.0)),
         words={},
         rotation=rotation,
+        sizes=whole.sizes,
         head_eps=(eps[2], eps[3]) if len(eps) == 4 else None,
     )
     return _tried(layer, plan, rotary)
