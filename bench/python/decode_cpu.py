@@ -2,7 +2,7 @@
 accelerated, in turn.
 
     python bench/python/decode_cpu.py DENSE QUANTIZED [--new 24] [--prompt 32] [--prefill 512] [--rounds 8]
-        [--threads N] [--long 2000] [--profile] [--json FILE]
+        [--threads N] [--head FORMAT] [--long 2000] [--profile] [--json FILE]
 
 DENSE, QUANTIZED: folders of one model. Each round times both, and the best step of all rounds counts: a shared
 machine is slower at times, never faster. The floor is what a step must read at the bandwidth of a sum in the same
@@ -121,6 +121,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--long", type=int, default=0)
+    parser.add_argument("--head", help="a format for the output layer, which is BF16 otherwise")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -135,7 +136,7 @@ def main():
     print(f"{processor()}, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}; microscale "
           f"{microscale.__version__}, torch {torch.__version__}, transformers {transformers.__version__}")  # fmt: skip
     packed = models["NVFP4 accelerated"]
-    print(mstf.accelerate(packed))
+    print(mstf.accelerate(packed, head=options.head))
     words = tokenizer(QUESTION)["input_ids"]
     prompt = torch.tensor([(words * options.prompt)[: options.prompt]])
     long_prompt = torch.tensor([(words * options.prefill)[: options.prefill]])

@@ -63,7 +63,25 @@ void wait_until(std::condition_variable& condition, std::unique_lock<std::mutex>
   }
 }
 
-// Helpers sleep between jobs; one job runs at a time, others wait their turn.
+// How long a thread looks for what it waits for before it sleeps: being woken takes 50 us and more,
+// as long as a small product, and the next call of a loop mostly comes sooner.
+constexpr std::chrono::microseconds patience{100};
+
+// Whether `ready` came true within `patience`.
+template <class Ready>
+bool soon(const Ready& ready) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (ready()) return true;
+      __builtin_ia32_pause();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+// Helpers sleep between jobs; one job runs at a time, others wait their turn. A job waits for those
+// helpers only that have begun with it: who wakes up too late leaves it alone.
 class Pool {
  public:
   /// `parents`: the pool of the process that this one was forked from. Its threads are not here.
@@ -85,32 +103,41 @@ class Pool {
         const int id = static_cast<int>(helpers_.size()) + 1;
         helpers_.emplace_back([this, id] { help(id); });
       }
+      patient_ = helpers < available_cores();  // else who looks takes a core from who works
       job_ = &job;
-      wanted_ = running_ = helpers;
+      wanted_ = helpers;
       ++generation_;
     }
     wake_.notify_all();
     inside_job = true;
     job.run(0);
     inside_job = false;
+    {
+      std::lock_guard lock(mutex_);
+      job_ = nullptr;
+    }
+    const auto ended = [this] { return running_ == 0; };
+    if (ended() || (patient_ && soon(ended))) return;
     std::unique_lock lock(mutex_);
-    wait_until(done_, lock, [this] { return running_ == 0; });
-    job_ = nullptr;
+    wait_until(done_, lock, ended);
   }
 
  private:
   void help(int id) {
     inside_job = true;
     std::uint64_t seen = 0;
+    const auto called = [&] { return stopping_ || (generation_ != seen && id <= wanted_); };
     for (;;) {
+      if (patient_ && id <= wanted_) soon(called);
       Job* job = nullptr;
       {
         std::unique_lock lock(mutex_);
-        wait_until(wake_, lock,
-                   [&] { return stopping_ || (generation_ != seen && id <= wanted_); });
+        wait_until(wake_, lock, called);
         if (stopping_) return;
         seen = generation_;
+        if (!job_) continue;
         job = job_;
+        ++running_;
       }
       job->run(id);
       std::lock_guard lock(mutex_);
@@ -120,13 +147,13 @@ class Pool {
 
   [[maybe_unused]] Pool* parents_;  // kept, not ended: no thread would come to join
   std::mutex job_mutex_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // held to change what follows; some of it is looked at without
   std::condition_variable wake_, done_;
   std::vector<std::thread> helpers_;
-  Job* job_ = nullptr;
-  int wanted_ = 0, running_ = 0;
-  std::uint64_t generation_ = 0;
-  bool stopping_ = false;
+  Job* job_ = nullptr;                       // that helpers may still begin with
+  std::atomic<int> wanted_{0}, running_{0};  // helpers: that may, and that have begun
+  std::atomic<std::uint64_t> generation_{0};
+  std::atomic<bool> stopping_{false}, patient_{false};
 };
 
 /// The process's pool. A child of fork() begins with one of its own, whatever its parent was at.
