@@ -241,7 +241,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("program", ["function", "command"])
 def test_ctrl_c_stops_a_conversion_that_can_go_on(tmp_path, program):
-    write_model(tmp_path / "model", layers=6, hidden=1536)  # a second's work and more
+    write_model(tmp_path / "model", layers=6, hidden=1024)
     out = tmp_path / "q"
     command = (
         [sys.executable, "-c", SLOW, str(tmp_path / "model"), str(out)]
@@ -260,7 +260,13 @@ def test_ctrl_c_stops_a_conversion_that_can_go_on(tmp_path, program):
             "1",
         ]
     )
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
+    )
     end = time.monotonic() + 30
     while not (out.exists() and any(out.iterdir())) and time.monotonic() < end:
         time.sleep(0.005)
