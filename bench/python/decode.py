@@ -20,25 +20,30 @@ import microscale
 import microscale.transformers as mstf
 
 
-def made_model(layers):
-    config = LlamaConfig(
-        hidden_size=4096, intermediate_size=14336, num_hidden_layers=layers, num_attention_heads=32,
-        num_key_value_heads=8, head_dim=128, vocab_size=128256, max_position_embeddings=32768, rope_theta=5e5,
-        tie_word_embeddings=False,
-    )  # fmt: skip
+def with_random_weights(kind, config, device="cuda"):
+    """A model in BF16, made where it runs; norms are 1."""
     with torch.device("meta"):
-        model = LlamaForCausalLM(config).to(torch.bfloat16)
-    model = model.to_empty(device="cuda").eval()
-    generator = torch.Generator("cuda").manual_seed(1)
+        model = kind(config).to(torch.bfloat16)
+    model = model.to_empty(device=device).eval()
+    generator = torch.Generator(device).manual_seed(1)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "norm" in name:
                 parameter.fill_(1)
             else:
                 parameter.normal_(0, 0.02, generator=generator)
-    rotary = type(model.model.rotary_emb)(config=config, device="cuda")  # its buffers were on meta
-    model.model.rotary_emb = rotary
+    rotary = type(model.model.rotary_emb)(config=config)  # its buffers were on meta
+    model.model.rotary_emb = rotary.to(device)
     return model.requires_grad_(False)
+
+
+def made_model(layers):
+    config = LlamaConfig(
+        hidden_size=4096, intermediate_size=14336, num_hidden_layers=layers, num_attention_heads=32,
+        num_key_value_heads=8, head_dim=128, vocab_size=128256, max_position_embeddings=32768, rope_theta=5e5,
+        tie_word_embeddings=False,
+    )  # fmt: skip
+    return with_random_weights(LlamaForCausalLM, config)
 
 
 def median_ms(call, replays=20):

@@ -23,19 +23,7 @@ import microscale.transformers as mstf
 def made_model(layers):
     kinds = ["sliding_attention", "full_attention"] * (layers // 2)
     config = GptOssConfig(num_hidden_layers=layers, num_local_experts=32, layer_types=kinds)
-    with torch.device("meta"):
-        model = GptOssForCausalLM(config).to(torch.bfloat16)
-    model = model.to_empty(device="cuda").eval()
-    generator = torch.Generator("cuda").manual_seed(1)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "norm" in name:
-                parameter.fill_(1)
-            else:
-                parameter.normal_(0, 0.02, generator=generator)
-    rotary = type(model.model.rotary_emb)(config=config)  # its buffers were on meta
-    model.model.rotary_emb = rotary.to("cuda")
-    return model.requires_grad_(False)
+    return decode.with_random_weights(GptOssForCausalLM, config)
 
 
 def expert_bytes(model):

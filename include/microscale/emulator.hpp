@@ -72,8 +72,8 @@ class Memory {
   void write(std::uint64_t to, const void* from, std::int64_t bytes);
   void read(void* to, std::uint64_t from, std::int64_t bytes) const;
   void fill(std::uint64_t to, int byte, std::int64_t bytes);
-  /// The first of `bytes` bytes that nobody has written, from `from` on; -1 if all were. Throws as
-  /// read does.
+  /// The first of `bytes` bytes that neither a kernel nor write() has written, from `from` on; -1
+  /// if all were. Throws as read does.
   std::int64_t first_unwritten(std::uint64_t from, std::int64_t bytes) const;
 
   struct State;

@@ -21,7 +21,7 @@ struct Allocation {
   Shadow shadow;
   std::unique_ptr<std::uint8_t[]> storage;  // with the red zones
   std::uint8_t* first = nullptr;            // in it, aligned as its address is
-  std::atomic<bool> freed{false};           // by a kernel's free: nobody may touch it any more
+  std::atomic<bool> freed{false};           // by a kernel's free: no thread may touch it
 
   Allocation(std::uint64_t bytes, std::unique_ptr<std::uint8_t[]> memory, std::uint8_t* data,
              std::uint64_t address)

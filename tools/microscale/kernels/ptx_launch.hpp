@@ -42,7 +42,7 @@ struct PtxLaunched {
   std::string target;
   emulator::LaunchReport report;
   std::vector<PlacedBuffer> buffers;
-  std::vector<std::string> unwritten;  ///< a sentence for each output with elements nobody wrote
+  std::vector<std::string> unwritten;  ///< a sentence for each output with elements no thread wrote
 };
 
 /// Before the work: whether each file to be written, `page` among them where it is not empty, can
