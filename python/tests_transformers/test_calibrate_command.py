@@ -57,8 +57,14 @@ def test_from_the_text_to_a_smaller_model(folder, tmp_path, run):
     assert found["hessian"] and found["text"] == "random token ids, seed 0" and found["layers"] == 14
 
 
+def whole(*arguments):
+    """microscale quantize as a process: after the calibration another program takes its place."""
+    return subprocess.run([*PROGRAM, "quantize", *map(str, arguments)], capture_output=True, text=True)
+
+
 @pytest.fixture()
 def quantize(capfd):
+    """In this process, for what ends before a calibration does."""
     from microscale._quantize_command import command as quantize
 
     def call(*arguments):
@@ -75,7 +81,7 @@ def test_quantize_calibrates(folder, tmp_path, quantize, run):
     words = ("--format", "nvfp4", folder, "-o", out, "--threads=1")
     done = quantize(*words, f"--calibrate={text}", "--dry-run")
     assert done.returncode == 0 and not out.exists() and "will be written" in done.stdout
-    done = quantize(*words, "--calibrate", text)
+    done = whole(*words, "--calibrate", text, "--max-memory=128MiB")  # torch's is not counted
     assert done.returncode == 0 and "statistics of 14 layers, of 512 tokens" in done.stdout, done.stderr
     assert "Next:" not in done.stdout and "weighted by importance" in done.stdout + done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "q", "text"]
@@ -95,7 +101,7 @@ def test_quantize_calibrates_for_gptq(folder, tmp_path, quantize):
     text.write_text(" ".join([TEXT] * 4))
     words = ("--format", "nvfp4", folder, "--threads=1", "--calibrate", text, "--method", "gptq")
     assert quantize(*words, "--shrink=0.3", "-o", tmp_path / "d", "--dry-run").returncode == 0
-    done = quantize(*words, "--shrink=0.3", "-o", tmp_path / "q")
+    done = whole(*words, "--shrink=0.3", "-o", tmp_path / "q", "--max-memory=128MiB")
     assert done.returncode == 0 and "and Hessians" in done.stdout, done.stderr
     for more, said in (
         (("--method", "best"), "--method got 'best'"),
@@ -113,7 +119,7 @@ def test_quantize_goes_on_with_its_statistics(folder, tmp_path, quantize):
     kept.write_bytes(b"none")
     done = quantize(*words)
     assert done.returncode == 3 and "q.statistics.safetensors: it exists" in done.stderr
-    done = quantize(*words, "--resume")
+    done = whole(*words, "--resume")
     assert done.returncode == 3 and kept.exists() and "q.statistics.safetensors" in done.stderr
 
 

@@ -16,7 +16,8 @@ _SOURCES = {"sample": [], "random": ["--random"]}
 
 
 def command(arguments: Sequence[str]) -> int:
-    """microscale quantize ... --calibrate TEXT: prints, and returns the exit code."""
+    """microscale quantize ... --calibrate TEXT: prints, and returns the exit code of what cannot be calibrated.
+    After a calibration another program takes this process's place (_finish)."""
     text, rest = _taken(arguments, "--calibrate")
     if text is None:
         return _end("--calibrate: pass a file with a text, or one of the words sample and random", _USAGE)
@@ -67,7 +68,15 @@ def command(arguments: Sequence[str]) -> int:
         )
         if code != 0:
             return code
-    code = int(cli(["quantize", *rest, "--importance", statistics]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # In place of this process, which torch made so large that --max-memory could not be kept.
+    os.execv(sys.executable, [sys.executable, "-m", "microscale._quantize_command", statistics, *rest])
+
+
+def _finish(statistics: str, arguments: Sequence[str]) -> int:
+    """Quantizes by a file of statistics and removes it; returns the exit code."""
+    code = int(cli(["quantize", *arguments, "--importance", statistics]))
     if code == 0:
         os.remove(statistics)
     return code
@@ -108,3 +117,7 @@ def _values(text: str) -> set[str]:
 def _end(sentence: str, code: int) -> int:
     print(f"microscale quantize: {sentence}", file=sys.stderr)
     return code
+
+
+if __name__ == "__main__":
+    sys.exit(_finish(sys.argv[1], sys.argv[2:]))
