@@ -36,6 +36,10 @@ class Bytes {
   }
   std::uint8_t* data() { return memory_.get() + margin + offset_; }
   std::int64_t size() const { return size_; }
+  bool equal(Bytes& other) {
+    return size_ == other.size_ &&
+           std::memcmp(data(), other.data(), static_cast<std::size_t>(size_)) == 0;
+  }
   bool margins_untouched() const {
     for (std::int64_t i = 0; i < margin; ++i)
       if (memory_[i] != fill || memory_[margin + offset_ + size_ + i] != fill) return false;
@@ -59,31 +63,24 @@ struct Placement {
   std::int64_t output_gap = 0, offset = 0;
 };
 
-/// Both tables on `call` (its codes and scales are set here); nothing, or what differs first.
+/// What a quantizer wrote.
+struct Blocks {
+  Bytes& codes;
+  Bytes& scales;
+};
+
+/// `table` on `call`, whose codes and scales are set here: nothing, or what differs first from the
+/// `wanted` ones.
 inline ::testing::AssertionResult same_blocks(const KernelTable& table, QuantizeLines call,
-                                              const Placement& at) {
+                                              const Placement& at, const Blocks& wanted) {
   const FormatInfo& format = info(call.format);
-  const std::int64_t line_codes = code_bytes(format, at.blocks * format.block);
-  call.lines = at.lines;
-  call.blocks = at.blocks;
-  call.input_stride = at.blocks * format.block + at.input_gap;
-  call.code_stride = line_codes + at.output_gap;
-  call.scale_stride = at.blocks + at.output_gap;
-  Bytes codes[2] = {Bytes(at.lines * call.code_stride, at.offset),
-                    Bytes(at.lines * call.code_stride)};
-  Bytes scales[2] = {Bytes(at.lines * call.scale_stride, at.offset),
-                     Bytes(at.lines * call.scale_stride)};
-  for (int i = 0; i < 2; ++i) {
-    call.codes = codes[i].data();
-    call.scales = scales[i].data();
-    (i == 0 ? table : reference_kernels).quantize(call);
-  }
-  if (!codes[0].margins_untouched() || !scales[0].margins_untouched())
+  Bytes codes(wanted.codes.size(), at.offset), scales(wanted.scales.size(), at.offset);
+  call.codes = codes.data();
+  call.scales = scales.data();
+  table.quantize(call);
+  if (!codes.margins_untouched() || !scales.margins_untouched())
     return ::testing::AssertionFailure() << "wrote outside its output";
-  if (std::memcmp(codes[0].data(), codes[1].data(), static_cast<std::size_t>(codes[0].size())) ==
-          0 &&
-      std::memcmp(scales[0].data(), scales[1].data(), static_cast<std::size_t>(scales[0].size())) ==
-          0)
+  if (codes.equal(wanted.codes) && scales.equal(wanted.scales))
     return ::testing::AssertionSuccess();
   for (std::int64_t line = 0; line < at.lines; ++line) {
     for (std::int64_t i = 0; i < at.blocks * format.block; ++i) {
@@ -91,8 +88,9 @@ inline ::testing::AssertionResult same_blocks(const KernelTable& table, Quantize
                          c = line * call.code_stride + i * format.code_bits / 8;
       const int shift = format.code_bits == 4 ? static_cast<int>(i % 2 * 4) : 0;
       const int mask = format.code_bits == 4 ? 15 : 255;
-      const int got = codes[0].data()[c] >> shift & mask, want = codes[1].data()[c] >> shift & mask;
-      const int got_scale = scales[0].data()[s], want_scale = scales[1].data()[s];
+      const int got = codes.data()[c] >> shift & mask,
+                want = wanted.codes.data()[c] >> shift & mask;
+      const int got_scale = scales.data()[s], want_scale = wanted.scales.data()[s];
       if (got == want && got_scale == want_scale) continue;
       std::ostringstream text;
       text << format.name << ' ' << to_string(call.numerics.scale_rule) << " line " << line
@@ -108,6 +106,29 @@ inline ::testing::AssertionResult same_blocks(const KernelTable& table, Quantize
     }
   }
   return ::testing::AssertionFailure() << format.name << ": bytes between the lines changed";
+}
+
+/// The first of `tables` whose codes or scales of `call` (which are set here) are not the
+/// reference's, and what differs first; nothing if all are. The reference, the slowest by far, runs
+/// once.
+inline ::testing::AssertionResult same_blocks(const std::vector<const KernelTable*>& tables,
+                                              QuantizeLines call, const Placement& at) {
+  const FormatInfo& format = info(call.format);
+  call.lines = at.lines;
+  call.blocks = at.blocks;
+  call.input_stride = at.blocks * format.block + at.input_gap;
+  call.code_stride = code_bytes(format, at.blocks * format.block) + at.output_gap;
+  call.scale_stride = at.blocks + at.output_gap;
+  Bytes codes(at.lines * call.code_stride), scales(at.lines * call.scale_stride);
+  call.codes = codes.data();
+  call.scales = scales.data();
+  reference_kernels.quantize(call);
+  for (const KernelTable* table : tables) {
+    const auto same = same_blocks(*table, call, at, {codes, scales});
+    if (!same)
+      return ::testing::AssertionFailure() << to_string(table->backend) << ": " << same.message();
+  }
+  return ::testing::AssertionSuccess();
 }
 
 /// Both tables on `call` (its output is set here); nothing, or what differs first.
