@@ -36,7 +36,6 @@ endfunction()
 # microscale_compiled_tests(target sources LIBRARY...): links what another build, MICROSCALE_TEST_OBJECTS, has compiled of
 # those sources, behind all of the libraries: where both hold a function of a header, the libraries' own one counts.
 # For the sanitizers: they look into the libraries, and tests take twice as long to compile as those.
-set(MICROSCALE_TEST_OBJECTS "" CACHE PATH "Build folder whose compiled tests are linked instead of compiling them")
 function(microscale_compiled_tests target sources)
   set(libraries microscale ${ARGN})
   list(REMOVE_DUPLICATES libraries)
