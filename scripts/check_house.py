@@ -202,10 +202,11 @@ def types_of_one_name(tree):
 
 def light_package(tree):
     """`import microscale` loads nothing but itself: frameworks, and numpy, are imported by the function that needs
-    them. Files and folders named after a framework are that framework's."""
+    them. Files and folders named after a framework are that framework's, and the emulator's, which only users import,
+    takes numpy arrays."""
     heavy = "numpy|torch|jax|jaxlib|cupy|ml_dtypes|transformers|vllm|sglang"
     imported = re.compile(rf"(import|from) ({heavy})\b")
-    own = re.compile(rf"python/src/microscale/({heavy})(\.py$|/)")
+    own = re.compile(rf"python/src/microscale/({heavy}|emulator)(\.py$|/)")
     for name in tree.code("python", suffixes={".py"}):
         if name.startswith("python/src/") and not own.match(name):
             for number, line in tree.lines(name):

@@ -14,46 +14,14 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "microscale/emulator_finding.hpp"
+
 namespace microscale::emulator {
-
-enum class FindingKind : std::uint8_t {
-  uninitialised_register,
-  uninitialised_memory,
-  out_of_bounds,
-  misaligned,
-  absent_block,
-  race,
-  missing_wait,
-  missing_fence,
-  divergent_aligned,
-  bad_selector,
-  padding,
-  deadlock,
-  endless,
-  misuse,
-  assertion
-};
-const char* name_of(FindingKind kind);  ///< "uninitialised-register"
-
-/// One sentence about one place. Equal places (kind, instruction) are counted, not repeated.
-struct Finding {
-  FindingKind kind = FindingKind::misuse;
-  std::string kernel;
-  std::uint32_t block[3] = {}, thread[3] = {};  ///< of the first occurrence
-  std::uint32_t ptx_line = 0;
-  std::string source;      ///< "file.cu:120", empty without .loc
-  std::string inlined_at;  ///< "file.cu:14": of code from a header, the outermost call; else empty
-  std::string message;     ///< "reads register %r7, which lane 5 never wrote"
-  std::uint64_t count = 1;
-};
-
-/// "uninitialised-register: kernel k, block (0,0,0), thread (5,0,0), PTX line 120 (file.cu:14):
-/// reads ..."
-std::string to_sentence(const Finding& finding);
 
 /// Global memory: allocations with red zones around, at addresses that kernels are given as
 /// pointers.
@@ -64,9 +32,9 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  /// Returns the address of `bytes` uninitialised bytes, aligned to 256. Throws
-  /// Error{out_of_memory}.
-  std::uint64_t allocate(std::int64_t bytes);
+  /// Returns the address of `bytes` uninitialised bytes, aligned to 256; findings call them `name`.
+  /// Throws Error{out_of_memory}.
+  std::uint64_t allocate(std::int64_t bytes, const std::string& name = "");
   void release(std::uint64_t address);
   /// Throw Error{invalid_argument} where they leave the allocation.
   void write(std::uint64_t to, const void* from, std::int64_t bytes);
@@ -83,12 +51,26 @@ class Memory {
   std::unique_ptr<State> state_;
 };
 
+/// A parameter as PTX declares it; a struct is bytes ("b8").
+struct KernelParameter {
+  std::string name, type;  ///< "k_param_0", "u64"
+  std::int64_t offset = 0, bytes = 0, align = 1;
+};
+
+/// A variable outside functions; an array of another type than bytes is bytes, too ("b8").
+struct ModuleVariable {
+  std::string name, type;
+  std::int64_t bytes = 0;
+};
+
 /// What is known of a kernel before it runs.
 struct KernelInfo {
   std::string name;
+  std::vector<KernelParameter> parameters;
   std::int64_t argument_bytes = 0;
   std::int64_t shared_bytes = 0;  ///< static
   std::uint32_t max_threads = 0;  ///< of a block, 0 where the kernel does not say
+  bool grid_barrier = false;      ///< asks for what only a cooperative launch has
 };
 
 /// A PTX text. Its .global variables live in `memory` as long as the module does.
@@ -107,6 +89,11 @@ class Module {
   KernelInfo info(const std::string& kernel) const;
   /// The address of a .global variable; 0 if there is none of that name.
   std::uint64_t variable(const std::string& name) const;
+  /// Those of .global and .const memory.
+  std::vector<ModuleVariable> variables() const;
+  /// Throw Error{invalid_argument} where there is none of that name, or not as many bytes.
+  void write_variable(const std::string& name, const void* from, std::int64_t bytes);
+  void read_variable(const std::string& name, void* to, std::int64_t bytes) const;
 
   struct State;
   State& state() const { return *state_; }
@@ -138,10 +125,15 @@ struct LaunchOptions {
   std::uint64_t seed = 0;  ///< of whatever is random
   /// Warp-instructions after which the launch is called endless; 0: never.
   std::uint64_t instruction_budget = 100'000'000'000;
-  int threads = 0;          ///< of the host; 0: all cores
-  bool races = true;        ///< look for races, missing waits and fences
+  int threads = 0;    ///< of the host; 0: all cores
+  bool races = true;  ///< look for races, missing waits and fences
+  /// Whether it is a race when warps store equal bytes to one place by one instruction. Compilers
+  /// that give several warps the same data do that (Triton's).
+  bool equal_stores_race = true;
   bool statistics = false;  ///< count executions, sectors and bank conflicts of each instruction
   TraceRequest trace = {};  ///< counts as well, as statistics does
+  /// Asked now and then, by any thread: false ends the launch with Error{interrupted}.
+  std::function<bool()> keep_going = {};
 };
 
 struct LaunchRequest {
@@ -195,6 +187,13 @@ struct TraceStep {
   AccessSample access;
 };
 
+/// One turn of a warp in the watched block, on a clock of rounds in which all its warps have one.
+struct WarpTurn {
+  std::uint32_t warp = 0;
+  std::uint64_t start = 0, instructions = 0;
+  std::string waits;  ///< "warp 2: lanes 0-31 at .. waits for ..", where that ended it; else empty
+};
+
 struct LaunchReport {
   bool completed = true;          ///< false after a fatal finding: the launch ended there
   std::vector<Finding> findings;  ///< by PTX line
@@ -204,7 +203,8 @@ struct LaunchReport {
       instructions;                     ///< with options.statistics: all, in the text's order
   std::vector<RegisterName> registers;  ///< with options.trace
   std::vector<TraceStep> trace;
-  std::uint64_t trace_steps = 0;  ///< executed by that warp; trace holds the first of them
+  std::uint64_t trace_steps = 0;   ///< executed by that warp; trace holds the first of them
+  std::vector<WarpTurn> timeline;  ///< with options.trace: of the block's warps, the first 4000
 };
 
 /// Runs the kernel to its end. Throws Error{invalid_argument} for a launch that no GPU would take.

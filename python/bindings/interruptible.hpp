@@ -19,5 +19,6 @@ void bind_models(nb::module_& module);
 void bind_model_reports(nb::module_& module);
 void bind_model_results(nb::module_& module);
 void bind_checkpoint_file(nb::module_& module);
+void bind_emulator(nb::module_& module);
 
 }  // namespace microscale::python

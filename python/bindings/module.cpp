@@ -160,6 +160,7 @@ NB_MODULE(_core, module) {
   bind_models(module);
   bind_model_reports(module);
   bind_checkpoint_file(module);
+  bind_emulator(module);
 }
 
 }  // namespace microscale::python

@@ -1,4 +1,5 @@
-"""The Python blocks of docs/python.md and README, and the examples, are executed."""
+"""The Python blocks of docs/python.md, docs/emulator-python.md and README, and the examples, are
+executed."""
 
 import os
 import re
@@ -28,7 +29,7 @@ def run(program, tmp_path):
     return done.stdout
 
 
-@pytest.mark.parametrize("document", ["docs/python.md", "README.md"])
+@pytest.mark.parametrize("document", ["docs/python.md", "docs/emulator-python.md", "README.md"])
 def test_blocks_run_in_order(document, tmp_path):
     blocks = BLOCK.findall((ROOT / document).read_text())
     assert blocks

@@ -12,6 +12,10 @@ class FindingSink {
   virtual void add(Finding finding, bool fatal) = 0;
 };
 
+/// The last part of cuda_words and cure_of: which memory an address is in.
+enum class AddressSpace : std::uint8_t { none, global, shared, local, other };
+AddressSpace space_of(const Finding& finding);
+
 /// "shuffles.h:40, inlined at file.cu:14", or the source alone.
 std::string with_call(const std::string& source, const std::string& inlined_at);
 

@@ -5,6 +5,7 @@
 
 #include "emulator/machine/launch.hpp"
 #include "emulator/machine/loaded_module.hpp"
+#include "emulator/ptx/names.hpp"
 #include "emulator/public_state.hpp"
 #include "microscale/emulator.hpp"
 
@@ -17,11 +18,11 @@ struct Module::State {
 Memory::Memory() : state_(std::make_unique<State>()) {}
 Memory::~Memory() = default;
 
-std::uint64_t Memory::allocate(std::int64_t bytes) {
+std::uint64_t Memory::allocate(std::int64_t bytes, const std::string& name) {
   if (bytes < 0)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("emulator memory: {} bytes asked for; ask for 0 or more", bytes));
-  return state_->global.allocate(static_cast<std::uint64_t>(bytes));
+  return state_->global.allocate(static_cast<std::uint64_t>(bytes), name);
 }
 void Memory::release(std::uint64_t address) { state_->global.release(address); }
 void Memory::write(std::uint64_t to, const void* from, std::int64_t bytes) {
@@ -58,14 +59,39 @@ std::vector<std::string> Module::kernels() const {
 
 KernelInfo Module::info(const std::string& kernel) const {
   const auto program = take(state_->module->program(kernel));
+  const ptx::Module& text = state_->module->text();
+  std::vector<KernelParameter> parameters;
+  for (const ptx::Variable& each : text.functions()[*text.find(kernel)].params)
+    parameters.push_back({.name = std::string(each.name),
+                          .type = std::string(ptx::name_of(each.type)),
+                          .offset = each.offset,
+                          .bytes = each.bytes,
+                          .align = each.align});
   return {.name = kernel,
+          .parameters = std::move(parameters),
           .argument_bytes = program->param_bytes,
           .shared_bytes = program->shared_bytes,
-          .max_threads = static_cast<std::uint32_t>(program->max_threads.x)};
+          .max_threads = static_cast<std::uint32_t>(program->max_threads.x),
+          .grid_barrier = asks_for_grid(*program)};
 }
 
 std::uint64_t Module::variable(const std::string& name) const {
   return state_->module->address(name);
+}
+std::vector<ModuleVariable> Module::variables() const {
+  std::vector<ModuleVariable> list;
+  for (const ptx::Variable& each : state_->module->text().variables())
+    if (each.space == ptx::Space::global || each.space == ptx::Space::constant)
+      list.push_back({.name = std::string(each.name),
+                      .type = std::string(ptx::name_of(each.type)),
+                      .bytes = each.bytes});
+  return list;
+}
+void Module::write_variable(const std::string& name, const void* from, std::int64_t bytes) {
+  take(state_->module->write_variable(name, from, bytes));
+}
+void Module::read_variable(const std::string& name, void* to, std::int64_t bytes) const {
+  take(state_->module->read_variable(name, to, bytes));
 }
 
 LaunchReport launch(Memory& memory, const Module& module, const LaunchRequest& request) {

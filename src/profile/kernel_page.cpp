@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "profile/access_picture.hpp"
 #include "report/html_parts.hpp"
+#include "profile/kernel_page_findings.hpp"
 #include "profile/kernel_page_parts.hpp"
+#include "profile/kernel_page_timeline.hpp"
 #include "report/svg.hpp"
 #include "report/units.hpp"
 
@@ -37,14 +40,8 @@ std::string cards(const KernelProfile& profile) {
   out += card(fmt::format("{}", profile.report.findings.size()), profile.report.findings.empty()
                                                                      ? "findings: nothing is wrong"
                                                                      : "findings, listed below");
+  for (const auto& [figure, what] : profile.resources) out += card(figure, what);
   return out + "</div>\n";
-}
-
-std::string findings(const KernelProfile& profile) {
-  std::string out;
-  for (const emulator::Finding& each : profile.report.findings)
-    out += "<li>" + escape_markup(to_sentence(each)) + "</li>\n";
-  return out.empty() ? out : "<ul class=\"findings\">\n" + out + "</ul>";
 }
 
 std::string number_cell(std::string_view text, bool bad = false) {
@@ -107,10 +104,10 @@ std::string_view short_name(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-std::string text_cell(std::string_view text) {
+std::string text_cell(std::string_view text, const std::string& marks = {}) {
   std::string wide;
   for (const char c : text) c == '\t' ? wide += "    " : wide += c;
-  return "<td class=\"t\">" + escape_markup(wide) + "</td>";
+  return "<td class=\"t\">" + marks + escape_markup(wide) + "</td>";
 }
 
 std::string source_table(const KernelProfile& profile, const std::vector<LineSum>& sums) {
@@ -149,9 +146,10 @@ std::string source_table(const KernelProfile& profile, const std::vector<LineSum
       }
       next = sum.line + 1;
     }
-    out += fmt::format("<tr data-s=\"{}:{}\"><td class=\"n\">{}</td>{}{}</tr>\n", sum.file,
-                       sum.line, sum.line ? fmt::format("{}", sum.line) : std::string("-"),
-                       figures.cells(sum), text_cell(sum.text));
+    out += fmt::format("<tr id=\"{}\" data-s=\"{}:{}\"><td class=\"n\">{}</td>{}{}</tr>\n",
+                       line_id(sum.file, sum.line), sum.file, sum.line,
+                       sum.line ? fmt::format("{}", sum.line) : std::string("-"),
+                       figures.cells(sum), text_cell(sum.text, finding_marks(profile, sum)));
   }
   end_of_file();
   return out + "</tbody></table>";
@@ -200,6 +198,14 @@ std::string lines(const KernelProfile& profile) {
   if (!source) return pane("PTX", ptx_table(profile));
   return "<div class=\"panes wide\">" + pane("Source", source_table(profile, sums)) +
          pane("PTX", ptx_table(profile)) + "</div>";
+}
+
+/// The ids of the rows of source lines.
+std::set<std::string> rows_shown(const KernelProfile& profile) {
+  std::set<std::string> ids;
+  for (const LineSum& sum : by_line(profile))
+    if (sum.file) ids.insert(line_id(sum.file, sum.line));
+  return ids;
 }
 
 std::string mix(const KernelProfile& profile) {
@@ -274,7 +280,13 @@ std::string kernel_page(const KernelProfile& profile) {
                      title, escape_markup(profile.ptx_name), escape_markup(profile.target),
                      escape_markup(profile.launch));
   out += cards(profile);
-  out += section("findings", "Findings", "", findings(profile));
+  const std::set<std::string> shown = rows_shown(profile);
+  out +=
+      section("findings", "Findings", "By cause, the worst first.", findings_list(profile, shown));
+  out += section("worst", "Worst lines",
+                 "Lines with findings, then those that waste most: sectors beyond the least, bank "
+                 "conflicts, executions for lanes that take no part.",
+                 worst_lines_list(profile, shown));
   out += section("lines", "Line by line",
                  "Executions by warps; lanes that took part, of 32; sectors of 32 bytes a request "
                  "to global memory and the least "
@@ -292,6 +304,13 @@ std::string kernel_page(const KernelProfile& profile) {
                                format_count(report.trace.size()), format_count(report.trace_steps)),
                    "<div id=\"stepper\"><noscript><p class=\"note\">Stepping needs "
                    "scripts.</p></noscript></div>");
+  out +=
+      section("timeline", "The warps of a block",
+              fmt::format("Block {}: when each warp runs (thick) and waits (thin; point at it to "
+                          "see for what), in instructions. All warps of a round run side by side "
+                          "here; a GPU overlaps them by its own rules.",
+                          profile.watched_block),
+              warp_timeline(profile));
   out += section("mix", "Instruction mix", "", mix(profile));
   if (!profile.tool.empty())
     out += fmt::format("<footer>{}; executed by its PTX machine, not measured on a GPU</footer>\n",

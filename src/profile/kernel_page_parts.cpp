@@ -27,7 +27,8 @@ std::string_view kernel_page_style() {
 .pane{position:relative;max-height:620px;overflow:auto;border:1px solid var(--ms-line);
   border-radius:6px;-webkit-overflow-scrolling:touch}
 .pane table{font-size:12px}.pane td,.pane th{padding:2px 7px;border-bottom:0;line-height:1.5}
-.pane td.t{white-space:pre;font:12px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;width:100%}
+.pane td.t{white-space:pre-wrap;overflow-wrap:anywhere;min-width:220px;
+  font:12px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;width:100%}
 .pane th{z-index:1}.pane tr.gap td{color:var(--ms-muted);text-align:center;line-height:1}
 .pane tr.file td{font-weight:600;background:var(--head);padding:4px 7px}
 .pane tr.label td{color:var(--ms-muted)}
@@ -38,6 +39,9 @@ tbody tr.sel td.bar,tbody tr:hover td.bar{
   background:linear-gradient(to right,var(--ms-c3) var(--w),var(--ms-c1) var(--w))}
 td.bad{color:#b3261e;font-weight:700}
 ul.findings{margin:0;padding-left:18px;font-size:13px;overflow-wrap:anywhere}
+a.mark{font:700 11px/1.5 system-ui,sans-serif;color:#fff;background:#b3261e;border-radius:3px;padding:0 5px;
+  text-decoration:none}
+tr:target td,span:target{background:var(--ms-c1)}svg.timeline{min-width:640px;width:100%;font-size:10px}
 figure{margin:0 0 18px}figcaption{font-size:13px;margin-bottom:8px;overflow-wrap:anywhere}
 figure:last-child{margin-bottom:0}figure[hidden]{display:none}
 select,button{font:inherit;font-size:14px;color:inherit;background:var(--bg);border:1px solid var(--ms-line);

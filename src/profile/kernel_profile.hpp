@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "microscale/emulator.hpp"
@@ -63,6 +64,7 @@ struct KernelProfile {
   std::vector<SourceFile> files;
   std::vector<ProfiledInstruction> instructions;  ///< in the text's order
   std::vector<NamedBuffer> buffers;
+  std::vector<std::pair<std::string, std::string>> resources;  ///< figure, what of; of its cubin
   std::uint32_t watched_block = 0, watched_warp = 0;
   emulator::LaunchReport report;  ///< its instructions are moved into those above
 };

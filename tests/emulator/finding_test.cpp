@@ -21,9 +21,36 @@ TEST(Finding, names_place_and_source_in_one_sentence) {
             "race: kernel k, block (0,0,0), thread (5,0,0), PTX line 120: warp 0 writes (3 times)");
 }
 
-TEST(Finding, has_a_name_for_every_kind) {
-  for (int kind = 0; kind <= static_cast<int>(FindingKind::misuse); ++kind)
-    EXPECT_STRNE(name_of(static_cast<FindingKind>(kind)), "unknown");
+TEST(Finding, names_the_kernel_as_people_do_and_what_lies_at_the_address) {
+  Finding finding;
+  finding.kind = FindingKind::out_of_bounds;
+  finding.kernel = "_Z5scalePKfPff";
+  finding.object = "x + 400";
+  finding.message = "lane 4 reads";
+  const std::string sentence = to_sentence(finding);
+  EXPECT_NE(sentence.find("kernel scale(float const*, float*, float), block"), std::string::npos);
+  EXPECT_TRUE(sentence.ends_with("lane 4 reads [x + 400]")) << sentence;
+}
+
+TEST(Finding, has_a_name_words_and_a_cure_for_every_kind) {
+  for (int kind = 0; kind <= static_cast<int>(FindingKind::assertion); ++kind) {
+    Finding finding;
+    finding.kind = static_cast<FindingKind>(kind);
+    EXPECT_STRNE(name_of(finding.kind), "unknown");
+    EXPECT_FALSE(cuda_words(finding).empty()) << name_of(finding.kind);
+    EXPECT_FALSE(cure_of(finding).empty()) << name_of(finding.kind);
+  }
+}
+
+TEST(Finding, has_a_cure_for_the_place_of_a_race) {
+  Finding finding;
+  finding.kind = FindingKind::race;
+  finding.address = std::uint64_t{1} << 47;
+  finding.message = "no barrier stands between";
+  EXPECT_NE(cure_of(finding).find("__syncthreads()"), std::string::npos);
+  finding.message = "no release and acquire (a fence and an atomic) stand between";
+  EXPECT_NE(cure_of(finding).find("__threadfence()"), std::string::npos);
+  EXPECT_NE(cuda_words(finding).find("global memory"), std::string::npos);
 }
 
 }  // namespace microscale::emulator

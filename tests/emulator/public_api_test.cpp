@@ -37,6 +37,64 @@ TEST(EmulatorApi, the_example_of_its_header_works) {
   memory.release(x);
 }
 
+TEST(EmulatorApi, equal_stores_of_several_warps_are_a_race_unless_it_is_told_otherwise) {
+  const std::string same = entry("ld.param.u64 %rd1, [p]; st.global.u32 [%rd1], 7;");
+  const std::string other = entry(
+      "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; shr.u32 %r1, %r1, 5; st.global.u32 "
+      "[%rd1], %r1;");
+  LaunchOptions forgiving;
+  forgiving.equal_stores_race = false;
+  EXPECT_EQ(launch_words(same, {0}, shaped(1, 64)).count(FindingKind::race), 1);
+  EXPECT_EQ(launch_words(same, {0}, shaped(1, 64, forgiving)).findings(), "");
+  EXPECT_EQ(launch_words(other, {0}, shaped(1, 64, forgiving)).count(FindingKind::race), 1);
+}
+
+TEST(EmulatorApi, a_launch_stops_when_the_caller_says_so) {
+  LaunchOptions options;
+  int asked = 0;
+  options.threads = 1;
+  options.keep_going = [&asked] { return ++asked < 3; };
+  try {
+    launch_words(entry("$L1: bra $L1;"), {0}, shaped(1, 32, options));
+    FAIL() << "it ended";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::interrupted) << error.what();
+  }
+  EXPECT_EQ(asked, 3);
+}
+
+TEST(EmulatorApi, variables_are_written_and_read) {
+  Memory memory;
+  Module module(memory, entry("", ".const .align 4 .f32 by = 0f40000000; .global .u32 counter;"));
+  ASSERT_EQ(module.variables().size(), 2u);
+  EXPECT_EQ(module.variables()[0].name, "by");
+  EXPECT_EQ(module.variables()[0].type, "f32");
+  float by = 0;
+  module.read_variable("by", &by, 4);
+  EXPECT_EQ(by, 2.0f);
+  const std::uint32_t five = 5;
+  module.write_variable("counter", &five, 4);
+  std::uint32_t counter = 0;
+  module.read_variable("counter", &counter, 4);
+  EXPECT_EQ(counter, 5u);
+  EXPECT_THROW(module.read_variable("by", &by, 8), Error);
+  EXPECT_THROW(module.write_variable("absent", &by, 4), Error);
+}
+
+TEST(EmulatorApi, tells_a_kernels_parameters) {
+  Memory memory;
+  const Module module(memory,
+                      ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param "
+                      ".f32 by, .param .align 8 .b8 rest[24])\n{ .reg .b32 %r<2>; mov.b32 %r1, "
+                      "%envreg2; ret; }");
+  const KernelInfo info = module.info("k");
+  ASSERT_EQ(info.parameters.size(), 2u);
+  EXPECT_EQ(info.parameters[0].type, "f32");
+  EXPECT_EQ(info.parameters[1].offset, 8);
+  EXPECT_EQ(info.parameters[1].bytes, 24);
+  EXPECT_TRUE(info.grid_barrier);
+}
+
 TEST(EmulatorApi, memory_refuses_what_is_not_its_own) {
   Memory memory;
   EXPECT_THROW(memory.allocate(-1), Error);

@@ -31,6 +31,32 @@ TEST(KernelPage, lists_findings_and_does_without_source) {
   EXPECT_EQ(page.find("<h3>Source</h3>"), page.npos);
 }
 
+TEST(KernelPage, links_findings_with_their_lines) {
+  KernelProfile profile = testing::sample_profile();
+  emulator::Finding finding;
+  finding.kind = emulator::FindingKind::race;
+  finding.source = "k.cu:2";
+  finding.message = "two writers";
+  finding.object = "tile";
+  finding.address = 0x0100'0000'0000'0000;
+  emulator::Finding other = finding;
+  other.source = "header.h:7";
+  other.inlined_at = "k.cu:1";
+  profile.report.findings = {finding, other};
+  profile.resources = {{"40", "registers a thread"}};
+  const std::string page = kernel_page(profile);
+  EXPECT_EQ(testing::markup_error(page), "");
+  EXPECT_NE(page.find("<tr id=\"line-1-2\""), page.npos);
+  EXPECT_NE(page.find("<a href=\"#line-1-2\">k.cu:2</a>"), page.npos);
+  EXPECT_NE(page.find("<a class=\"mark\" href=\"#finding-0\" title=\"two writers\">race</a>"),
+            page.npos);
+  EXPECT_NE(page.find("href=\"#finding-1\""), page.npos) << "at the call in the kernel's file";
+  EXPECT_NE(page.find("1 more of this cause"), page.npos);
+  EXPECT_NE(page.find("Cure: put __syncthreads()"), page.npos);
+  EXPECT_NE(page.find("<b>40</b><span>registers a thread</span>"), page.npos);
+  EXPECT_NE(page.find("<h2>Worst lines</h2>"), page.npos);
+}
+
 TEST(KernelPage, leaves_out_columns_that_are_empty) {
   KernelProfile profile = testing::sample_profile();
   profile.instructions.erase(profile.instructions.begin() + 2);

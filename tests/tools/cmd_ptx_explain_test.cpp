@@ -39,6 +39,21 @@ TEST(PtxExplain, says_what_a_listing_does_without_running_it) {
   std::filesystem::remove(path);
 }
 
+TEST(PtxExplain, takes_the_shape_of_the_block) {
+  const std::string path = written("block", copy_kernel);
+  const auto stride = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"ptx", "explain", path, "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return nlohmann::json::parse(microscale(words).out)["functions"][0]["instructions"][4];
+  };
+  EXPECT_EQ(stride({})["lane_stride"], "4");
+  EXPECT_EQ(stride({"--block", "8,8"})["lane_stride"], "4 (28 of 31), -28 (3 of 31)");
+  EXPECT_EQ(microscale({"ptx", "explain", path, "--block", "8,8,8,8"}).code, 2);
+  EXPECT_NE(microscale({"ptx", "explain", path}).err.find("--block says the block's shape"),
+            std::string::npos);
+  std::filesystem::remove(path);
+}
+
 TEST(PtxExplain, takes_a_listing_through_a_pipe) {
   const std::string path = microscale::testing::test_data() + "/tools/transpose.ptx";
   const Outcome piped = bash("\"$microscale\" ptx explain <(cat '" + path + "')");

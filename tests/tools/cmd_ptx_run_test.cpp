@@ -21,7 +21,7 @@ TEST(PtxRun, says_nothing_on_standard_output_when_nothing_is_wrong) {
       << outcome.err;
 }
 
-TEST(PtxRun, prints_each_finding_on_a_line_and_exits_with_1) {
+TEST(PtxRun, prints_each_finding_on_a_line_with_its_cure_and_exits_with_1) {
   const Scratch scratch;
   const std::vector<std::string> words = {
       "ptx",          "run",    scratch.write("k.ptx", affine_ptx),
@@ -34,7 +34,11 @@ TEST(PtxRun, prints_each_finding_on_a_line_and_exits_with_1) {
                 "out-of-bounds: kernel affine, block (0,0,0), thread (63,0,0), PTX line 19: ", 0),
             0u)
       << outcome.out;
-  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+  EXPECT_NE(outcome.out.find(" [arg0 + 252]\n  in CUDA: an index or a pointer leaves its array\n"
+                             "  cure: compare the index"),
+            std::string::npos)
+      << outcome.out;
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 3);
   EXPECT_EQ(microscale(words).out, outcome.out) << "addresses are those of the machine";
   std::vector<std::string> with_json = words;
   with_json.push_back("--json");
@@ -45,6 +49,8 @@ TEST(PtxRun, prints_each_finding_on_a_line_and_exits_with_1) {
   EXPECT_EQ(json["findings"][0]["kind"], "out-of-bounds");
   EXPECT_EQ(json["findings"][0]["thread"], nlohmann::json({63, 0, 0}));
   EXPECT_EQ(json["findings"][0]["ptx_line"], 19);
+  EXPECT_EQ(json["findings"][0]["object"], "arg0 + 252");
+  EXPECT_EQ(json["findings"][0]["access"], "reads");
 }
 
 TEST(PtxRun, notices_memory_that_nobody_wrote_and_a_loop_without_end) {

@@ -25,7 +25,7 @@ TEST(PtxLaunch, finds_a_kernel_by_a_part_of_its_name) {
                 .err.find("no kernel here is called; choose one of levels::naive(levels::Args)"),
             std::string::npos);
   EXPECT_NE(launched({"--kernel", "naive"})
-                .err.find("0 bytes of arguments; the kernel's parameters take 48: 48 bytes "),
+                .err.find("0 --arg for a kernel that takes 1: levels::Args; give one for each"),
             std::string::npos);
   EXPECT_NE(launched({}).err.find("the file has 3 kernels; choose one with --kernel: levels::"),
             std::string::npos);
@@ -40,10 +40,15 @@ TEST(PtxLaunch, refuses_words_that_make_no_launch) {
       {{"--completion", "never"}, "choose one of eager, latest, random"},
       {{"--budget", "0"}, "--budget"},
       {{"--out", "y"}, "it takes NAME=FILE.npy"},
-      {{"--arg", "u32:1", "--out", "0=a.npy"}, "that argument is a value, not a buffer"},
-      {{"--out", "y=a.npy"}, "--out names 'y'"},
-      {{"--kernel", "naive", "--block", "2048"}, "a block of"},
-      {{"--kernel", "naive", "--shared", "1M"}, "1048576 bytes of shared memory"},
+      {{"--kernel", "naive", "--arg", "u32:1", "--out", "0=a.npy"},
+       "that argument is a value, not a buffer"},
+      {{"--kernel", "naive", "--out", "y=a.npy"}, "--out names 'y'"},
+      {{"--kernel", "naive", "--block", "2048", "--arg", "null", "--arg", "null", "--arg", "null",
+        "--arg", "null", "--arg", "null", "--arg", "null"},
+       "a block of"},
+      {{"--kernel", "naive", "--shared", "1M", "--arg", "null", "--arg", "null", "--arg", "null",
+        "--arg", "null", "--arg", "null", "--arg", "null"},
+       "1048576 bytes of shared memory"},
       {{"--target", "banana"}, "choose one of sm_75, sm_80"}};
   for (const auto& [words, says] : mistakes) {
     const Outcome outcome = launched(words);
@@ -57,8 +62,8 @@ TEST(PtxLaunch, names_what_a_kernel_takes) {
   const Outcome outcome =
       microscale({"ptx", "run", scratch.write("k.ptx", affine_ptx), "--arg", "f32[4]"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("8 bytes of arguments; the kernel's parameters take 24: "
-                             "u64 affine_param_0, f32 affine_param_1, u64 affine_param_2"),
+  EXPECT_NE(outcome.err.find("1 --arg for a kernel that takes 3: u64 affine_param_0, f32 "
+                             "affine_param_1, u64 affine_param_2; give one for each"),
             std::string::npos)
       << outcome.err;
 }

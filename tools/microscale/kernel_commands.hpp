@@ -26,10 +26,10 @@ struct BenchWords {
 
 /// What ptx was given, as written; empty: not given.
 struct LaunchWords {
-  std::string kernel, target, grid = "1", block = "1", cluster = "1", shared,
-                              schedule = "round_robin", completion = "latest", seed = "0", budget,
-                              watch = "0:0", html, source;
-  std::vector<std::string> arguments, outputs;
+  std::string kernel, target, grid = "1", block, cluster = "1", shared, schedule = "round_robin",
+                              completion = "latest", seed = "0", budget, watch = "0:0", html,
+                              source, cubin, suppress, exit_code = "1";
+  std::vector<std::string> arguments, outputs, symbols, checks, prints;
 };
 
 /// An option of the command line: where its word goes, or its words if it may be repeated.

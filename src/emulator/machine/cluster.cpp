@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
+
+#include "emulator/machine/recorder.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -14,6 +17,8 @@ constexpr std::align_val_t row_alignment{64};
 constexpr std::int64_t long_turn = 20000;
 // Instructions of all its warps without a write, after which a cluster lets others go first.
 constexpr std::uint64_t patience = 20000;
+// Instructions after which the caller is asked whether to go on.
+constexpr std::uint64_t look_every = 20000;
 
 void release(std::uint8_t* memory) { ::operator delete[](memory, row_alignment); }
 
@@ -61,6 +66,7 @@ void Cluster::begin(std::uint64_t number) {
       static_cast<std::uint32_t>(number / across % down) * shape.cluster[1],
       static_cast<std::uint32_t>(number / across / down) * shape.cluster[2]};
   warps_.clear();
+  round_start_ = round_length_ = 0;
   barrier_lanes_ = 0;
   std::uint8_t* registers = registers_.get();
   for (std::uint32_t rank = 0; rank < blocks_.size(); ++rank) {
@@ -90,6 +96,8 @@ Cluster::Turn Cluster::run() {
       const std::uint64_t before = warp.executed();
       const Warp::Outcome outcome = warp.run(turn);
       progress += warp.executed() - before;
+      if (launch_.recorder)
+        record_turn(warp, warp.executed() - before, outcome == Warp::Outcome::blocked);
       finished |= outcome == Warp::Outcome::finished;
       if (outcome == Warp::Outcome::stopped) launch_.stopped = true;
       if (!spend(warp.executed() - before)) {
@@ -101,8 +109,13 @@ Cluster::Turn Cluster::run() {
             true);
         launch_.stopped = true;
       }
+      if (launch_.keep_going && (looked_ += warp.executed() - before) >= look_every) {
+        looked_ = 0;
+        if (!launch_.keep_going()) launch_.interrupted = launch_.stopped = true;
+      }
       if (launch_.stopped) return Turn::ended;
     }
+    round_start_ += std::exchange(round_length_, 0);
     if (finished) std::erase_if(warps_, [](const Warp* warp) { return warp->live() == 0; });
     if (progress == 0 && !finished && !mend_standstill()) {
       report_deadlock();
@@ -115,6 +128,16 @@ Cluster::Turn Cluster::run() {
   }
   memory_.end();
   return Turn::ended;
+}
+
+void Cluster::record_turn(Warp& warp, std::uint64_t instructions, bool waits) {
+  if (!launch_.recorder->watches_block(warp.block().linear())) return;
+  round_length_ = std::max(round_length_, instructions);
+  if (instructions == 0) return;  // it still waits
+  launch_.recorder->add_turn({.warp = warp.index(),
+                              .start = round_start_,
+                              .instructions = instructions,
+                              .waits = waits ? warp.waiting() : std::string()});
 }
 
 bool Cluster::spend(std::uint64_t instructions) {

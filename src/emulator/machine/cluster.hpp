@@ -35,6 +35,7 @@ class Cluster {
 
  private:
   bool spend(std::uint64_t instructions);
+  void record_turn(Warp& warp, std::uint64_t instructions, bool waits);
   bool mend_standstill();
   void report_deadlock();
   void open_if_complete();
@@ -46,6 +47,8 @@ class Cluster {
   std::vector<Warp*> warps_;
   std::unique_ptr<std::uint8_t[], void (*)(std::uint8_t*)> registers_;
   std::uint64_t random_ = 0;
+  std::uint64_t round_start_ = 0, round_length_ = 0;  // of the recorder's clock
+  std::uint64_t looked_ = 0;  // instructions since the caller was asked whether to go on
   std::uint32_t barrier_lanes_ = 0;
   std::uint64_t barrier_phase_ = 0;
 };

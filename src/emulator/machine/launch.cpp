@@ -10,6 +10,7 @@
 #include "core/threads.hpp"
 #include "emulator/machine/findings.hpp"
 #include "emulator/machine/grid.hpp"
+#include "emulator/machine/object_names.hpp"
 #include "emulator/machine/recorder.hpp"
 #include "emulator/ptx/names.hpp"
 
@@ -99,6 +100,7 @@ Result<LaunchShape> shape_of(const LaunchRequest& request, const Program& progra
 MemoryOptions memory_options(const LaunchOptions& options) {
   MemoryOptions made;
   made.races = options.races;
+  made.equal_stores_race = options.equal_stores_race;
   made.count = options.statistics || options.trace.wanted;
   made.policy = options.completion == Completion::eager    ? AsyncPolicy::eager
                 : options.completion == Completion::latest ? AsyncPolicy::latest
@@ -140,11 +142,7 @@ class GridWorkspace {
  public:
   GridWorkspace(GlobalMemory& memory, const Program& program) : memory_(memory) {
     constexpr std::uint64_t bytes = 64;
-    const auto asks = [](const SpecialRow& row) {
-      return row.special == ptx::SpecialRegister::envreg1 ||
-             row.special == ptx::SpecialRegister::envreg2;
-    };
-    if (!std::any_of(program.specials.begin(), program.specials.end(), asks)) return;
+    if (!asks_for_grid(program)) return;
     address_ = memory_.allocate(bytes);
     memory_.fill(address_, 0, bytes);
   }
@@ -161,6 +159,13 @@ class GridWorkspace {
 };
 
 }  // namespace
+
+bool asks_for_grid(const Program& program) {
+  return std::any_of(program.specials.begin(), program.specials.end(), [](const SpecialRow& row) {
+    return row.special == ptx::SpecialRegister::envreg1 ||
+           row.special == ptx::SpecialRegister::envreg2;
+  });
+}
 
 Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module,
                                 const LaunchRequest& request) {
@@ -187,8 +192,10 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
                     .grid_workspace = workspace.address(),
                     .recorder = nullptr,
                     .printed = {},
+                    .keep_going = request.options.keep_going,
                     .executed = 0,
-                    .stopped = false};
+                    .stopped = false,
+                    .interrupted = false};
   const bool counted = request.options.statistics || request.options.trace.wanted;
   std::optional<Recorder> recorder;
   if (request.options.trace.wanted)
@@ -203,10 +210,16 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
   if (counted)
     for (auto& each : counts) each.assign(2 * program.code.size(), 0);
   run_grid(state, counts);
+  if (state.interrupted)
+    return Failure{ErrorCode::interrupted,
+                   fmt::format("emulator launch of {}: stopped by the caller after {} "
+                               "warp-instructions",
+                               request.kernel, state.executed.load())};
 
   LaunchReport report;
   report.completed = !findings.fatal();
   report.findings = findings.all();
+  name_objects(report.findings, memory, module, request.kernel);
   report.warp_instructions = state.executed;
   report.printed = state.printed.take();
   if (recorder) recorder->finish(report);

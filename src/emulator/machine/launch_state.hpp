@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "emulator/machine/kernel_printf.hpp"
 #include "emulator/machine/program.hpp"
@@ -35,9 +36,11 @@ struct LaunchState {
   std::uint64_t grid_workspace = 0;  // of cooperative groups' grid: an address, by %envreg1 and 2
   Recorder* recorder = nullptr;      // of one warp's steps; null: not asked for
   PrintedText printed = {};          // by printf
+  std::function<bool()> keep_going = {};  // false: the caller stops the launch
 
   std::atomic<std::uint64_t> executed{0};  // warp-instructions
-  std::atomic<bool> stopped{false};        // after a fatal finding
+  std::atomic<bool> stopped{false};        // after a fatal finding, or by the caller
+  std::atomic<bool> interrupted{false};    // by the caller
 };
 
 }  // namespace microscale::emulator

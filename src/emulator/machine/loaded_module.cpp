@@ -42,7 +42,7 @@ void LoadedModule::place_variables() {
     std::uint64_t address = 0;
     const auto bytes = static_cast<std::uint64_t>(variable.bytes);
     if (variable.space == Space::global) {
-      address = memory_.allocate(bytes);
+      address = memory_.allocate(bytes, std::string(variable.name));
       if (bytes) memory_.fill(address, 0, bytes);
       if (!variable.initial.empty())
         memory_.write(address, variable.initial.data(), variable.initial.size());
@@ -113,6 +113,58 @@ Result<std::shared_ptr<const Program>> LoadedModule::program(const std::string& 
 std::uint64_t LoadedModule::address(std::string_view variable) const {
   const auto index = text_.find_variable(variable);
   return index && text_.variables()[*index].space == Space::global ? addresses_[*index] : 0;
+}
+
+Result<std::size_t> LoadedModule::stored(std::string_view variable, std::int64_t bytes) const {
+  const auto index = text_.find_variable(variable);
+  const Space space = index ? text_.variables()[*index].space : Space::shared;
+  if (space != Space::global && space != Space::constant) {
+    std::string names;
+    for (const ptx::Variable& each : text_.variables())
+      if (each.space == Space::global || each.space == Space::constant)
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);
+    return Failure{ErrorCode::invalid_argument,
+                   fmt::format("the module has no variable '{}' in global or constant memory; {}",
+                               variable, names.empty() ? "it has none" : "it has " + names)};
+  }
+  const std::int64_t has = text_.variables()[*index].bytes;
+  if (bytes < 0 || bytes > has)
+    return Failure{ErrorCode::invalid_argument,
+                   fmt::format("{} bytes for the variable '{}', which has {}; give as many", bytes,
+                               variable, has)};
+  return *index;
+}
+
+Status LoadedModule::write_variable(std::string_view variable, const void* from,
+                                    std::int64_t bytes) {
+  const Result<std::size_t> index = stored(variable, bytes);
+  if (!index) return index.failure();
+  if (text_.variables()[index.value()].space == Space::global)
+    memory_.write(addresses_[index.value()], from, static_cast<std::uint64_t>(bytes));
+  else
+    std::memcpy(constants_.data() + addresses_[index.value()], from,
+                static_cast<std::size_t>(bytes));
+  return success();
+}
+
+Status LoadedModule::read_variable(std::string_view variable, void* to, std::int64_t bytes) const {
+  const Result<std::size_t> index = stored(variable, bytes);
+  if (!index) return index.failure();
+  if (text_.variables()[index.value()].space == Space::global)
+    memory_.read(addresses_[index.value()], to, static_cast<std::uint64_t>(bytes));
+  else
+    std::memcpy(to, constants_.data() + addresses_[index.value()], static_cast<std::size_t>(bytes));
+  return success();
+}
+
+std::pair<std::string_view, std::uint64_t> LoadedModule::constant_at(std::uint64_t offset) const {
+  for (std::size_t i = 0; i < addresses_.size(); ++i) {
+    const ptx::Variable& each = text_.variables()[i];
+    if (each.space == Space::constant && offset >= addresses_[i] &&
+        offset - addresses_[i] < static_cast<std::uint64_t>(each.bytes))
+      return {each.name, offset - addresses_[i]};
+  }
+  return {};
 }
 
 std::string LoadedModule::place(std::uint16_t number, std::uint32_t line) const {

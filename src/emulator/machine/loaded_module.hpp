@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "emulator/machine/decode.hpp"
@@ -33,6 +34,12 @@ class LoadedModule {
   const std::vector<std::uint8_t>& constants() const { return constants_; }
   /// Of a .global variable; 0 if there is none.
   std::uint64_t address(std::string_view variable) const;
+  /// The first bytes of a .global or .const variable; a failure names the variables there are, or
+  /// the bytes it has.
+  Status write_variable(std::string_view variable, const void* from, std::int64_t bytes);
+  Status read_variable(std::string_view variable, void* to, std::int64_t bytes) const;
+  /// What is at an offset of constant_window: a variable's name and the bytes behind its first.
+  std::pair<std::string_view, std::uint64_t> constant_at(std::uint64_t offset) const;
   /// "file.cu:120", empty where the text does not say.
   std::string source(const ptx::SourceLine& line) const;
   /// The same of the outermost call that inlined it; empty where it was not inlined.
@@ -43,6 +50,8 @@ class LoadedModule {
   void place_variables();
   Status fill_in_addresses();
   std::string place(std::uint16_t file, std::uint32_t line) const;
+  /// Its index, if it has storage and that many bytes.
+  Result<std::size_t> stored(std::string_view variable, std::int64_t bytes) const;
   /// What an initialiser means by a name; a failure where the module has none of it.
   Result<std::uint64_t> address_of(const ptx::InitialAddress& named) const;
 

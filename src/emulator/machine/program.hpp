@@ -95,4 +95,7 @@ struct Program {
   bool explicit_cluster = false;
 };
 
+/// Whether it reads what a cooperative launch gives this_grid(): %envreg1 and %envreg2.
+bool asks_for_grid(const Program& program);
+
 }  // namespace microscale::emulator

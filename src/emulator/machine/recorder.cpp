@@ -42,10 +42,16 @@ void Recorder::add(const WarpRows& warp, std::uint32_t instruction, std::uint32_
   steps_.push_back(std::move(step));
 }
 
+void Recorder::add_turn(WarpTurn turn) {
+  constexpr std::size_t most = 4000;
+  if (turns_.size() < most) turns_.push_back(std::move(turn));
+}
+
 void Recorder::finish(LaunchReport& report) {
   report.registers = std::move(names_);
   report.trace = std::move(steps_);
   report.trace_steps = count_;
+  report.timeline = std::move(turns_);
 }
 
 }  // namespace microscale::emulator

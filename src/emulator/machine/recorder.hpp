@@ -25,6 +25,9 @@ class Recorder {
   /// thread that runs the warp.
   void add(const WarpRows& warp, std::uint32_t instruction, std::uint32_t here,
            std::uint32_t lanes);
+  /// A turn of a warp of the watched block. Called by the one thread that runs the block.
+  bool watches_block(std::uint32_t block) const { return block == request_.block; }
+  void add_turn(WarpTurn turn);
   /// Hands over what was kept.
   void finish(LaunchReport& report);
 
@@ -36,6 +39,7 @@ class Recorder {
   std::vector<std::uint32_t> slots_;
   std::vector<TraceStep> steps_;
   std::uint64_t count_ = 0;
+  std::vector<WarpTurn> turns_;
 };
 
 }  // namespace microscale::emulator

@@ -159,11 +159,14 @@ bool ClusterMemory::resolve(const Agent& agent, int lane, std::uint64_t address,
   }
   if (mode != Mode::read &&
       (region.kind == SpaceKind::constant || region.kind == SpaceKind::param)) {
-    reporter_.say(FindingKind::misuse, agent, lane, true, [&] {
-      return fmt::format("lane {} {} {} bytes at {:#x}, in {} memory, which is read only", lane,
-                         verb(mode), bytes, address,
-                         region.kind == SpaceKind::constant ? "constant" : "param");
-    });
+    reporter_.say(
+        FindingKind::misuse, agent, lane, true,
+        [&] {
+          return fmt::format("lane {} {} {} bytes at {:#x}, in {} memory, which is read only", lane,
+                             verb(mode), bytes, address,
+                             region.kind == SpaceKind::constant ? "constant" : "param");
+        },
+        address, verb(mode));
     return false;
   }
   return true;
@@ -172,51 +175,63 @@ bool ClusterMemory::resolve(const Agent& agent, int lane, std::uint64_t address,
 bool ClusterMemory::aligned(const Agent& agent, int lane, std::uint64_t address,
                             std::uint64_t bytes, Mode mode) {
   if (address % bytes == 0) return true;
-  reporter_.say(FindingKind::misaligned, agent, lane, true, [&] {
-    return fmt::format("lane {} {} {} bytes at {:#x}, which is not a multiple of {}", lane,
-                       verb(mode), bytes, address, bytes);
-  });
+  reporter_.say(
+      FindingKind::misaligned, agent, lane, true,
+      [&] {
+        return fmt::format("lane {} {} {} bytes at {:#x}, which is not a multiple of {}", lane,
+                           verb(mode), bytes, address, bytes);
+      },
+      address, verb(mode));
   return false;
 }
 
 void ClusterMemory::report_bounds(const Agent& agent, int lane, std::uint64_t address,
                                   std::uint64_t bytes, Mode mode) {
-  reporter_.say(FindingKind::out_of_bounds, agent, lane, true, [&] {
-    const std::string start =
-        fmt::format("lane {} {} {} bytes at {:#x}", lane, verb(mode), bytes, address);
-    const std::uint64_t window = address & window_mask, offset = address & ~window_mask;
-    const auto beyond = [&](std::uint64_t size, const std::string& of) {
-      const std::uint64_t low = names_block(address) ? address & 0xffff'ffff : offset;
-      return fmt::format("{}, {} bytes past the end of {}", start, low + bytes - size, of);
-    };
-    if (window == shared_window) {
-      if (names_block(address) && rank_of(address) >= shape_.blocks)
-        return fmt::format("{}, in block {} of a cluster of {}", start, rank_of(address),
-                           shape_.blocks);
-      return beyond(shape_.shared_bytes,
-                    fmt::format("the {} bytes of shared memory", shape_.shared_bytes));
-    }
-    if (window == local_window)
-      return beyond(shape_.local_bytes,
-                    fmt::format("the thread's {} bytes of local memory", shape_.local_bytes));
-    if (window == constant_window)
-      return beyond(launch_.constants.size(),
-                    fmt::format("the {} constant bytes", launch_.constants.size()));
-    if (window == param_window)
-      return beyond(launch_.params.size(),
-                    fmt::format("the {} bytes of parameters", launch_.params.size()));
-    if (window != 0) return fmt::format("{}, which is in no window of the address space", start);
-    if (address == 0) return start + ", the null address";
-    const Allocation* near = launch_.global.nearest(address);
-    if (!near) return start + "; nothing is allocated";
-    if (near->freed && address >= near->begin && address < near->end)
-      return fmt::format("{}, in {} bytes that free has given back", start, near->bytes());
-    if (address < near->begin)
-      return fmt::format("{}, {} bytes before the start of allocation of {} bytes", start,
-                         near->begin - address, near->bytes());
-    return fmt::format("{}, {} bytes past the end of allocation of {} bytes", start,
-                       address + bytes - near->end, near->bytes());
-  });
+  reporter_.say(
+      FindingKind::out_of_bounds, agent, lane, true,
+      [&] {
+        const std::string start =
+            fmt::format("lane {} {} {} bytes at {:#x}", lane, verb(mode), bytes, address);
+        const std::uint64_t window = address & window_mask, offset = address & ~window_mask;
+        const auto beyond = [&](std::uint64_t size, const std::string& of) {
+          const std::uint64_t low = names_block(address) ? address & 0xffff'ffff : offset;
+          return fmt::format("{}, {} bytes past the end of {}", start, low + bytes - size, of);
+        };
+        if (window == shared_window) {
+          if (names_block(address) && rank_of(address) >= shape_.blocks)
+            return fmt::format("{}, in block {} of a cluster of {}", start, rank_of(address),
+                               shape_.blocks);
+          return beyond(shape_.shared_bytes,
+                        fmt::format("the {} bytes of shared memory", shape_.shared_bytes));
+        }
+        if (window == local_window)
+          return beyond(shape_.local_bytes,
+                        fmt::format("the thread's {} bytes of local memory", shape_.local_bytes));
+        if (window == constant_window)
+          return beyond(launch_.constants.size(),
+                        fmt::format("the {} constant bytes", launch_.constants.size()));
+        if (window == param_window)
+          return beyond(launch_.params.size(),
+                        fmt::format("the {} bytes of parameters", launch_.params.size()));
+        if (const std::uint64_t below = 0 - address; below - 1 < 1u << 24)
+          return fmt::format(
+              "{}, {} bytes below the lowest address: a negative index into an array in local or "
+              "shared memory, or behind a null pointer",
+              start, below);
+        if (window != 0)
+          return fmt::format("{}, which is in no window of the address space", start);
+        if (address == 0) return start + ", the null address";
+        const Allocation* near = launch_.global.nearest(address);
+        if (!near) return start + "; nothing is allocated";
+        if (near->freed && address >= near->begin && address < near->end)
+          return fmt::format("{}, in {} bytes that free has given back", start, near->bytes());
+        if (address < near->begin)
+          return fmt::format("{}, {} bytes before the start of allocation of {} bytes", start,
+                             near->begin - address, near->bytes());
+        return fmt::format("{}, {} bytes past the end of allocation of {} bytes", start,
+                           address + bytes - near->end, near->bytes());
+      },
+      address, verb(mode));
 }
 
 void ClusterMemory::count(const Agent& agent, const WarpAccess& access) {

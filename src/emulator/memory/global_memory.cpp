@@ -31,7 +31,7 @@ std::uint64_t next_address(std::uint64_t bytes) {
 
 }  // namespace
 
-std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
+std::uint64_t GlobalMemory::allocate(std::uint64_t bytes, std::string name) {
   constexpr std::uint64_t most = std::uint64_t{1} << 40;
   const std::uint64_t padded = (std::min(bytes, most) + alignment - 1) / alignment * alignment;
   std::unique_ptr<std::uint8_t[]> storage;
@@ -42,6 +42,7 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
   const auto raw = reinterpret_cast<std::uint64_t>(storage.get()) + red_zone;
   std::uint8_t* const data = storage.get() + red_zone + (alignment - raw % alignment) % alignment;
   auto allocation = std::make_unique<Allocation>(bytes, std::move(storage), data, address);
+  allocation->name = std::move(name);
   const std::unique_lock guard(mutex_);
   allocations_.emplace(address, std::move(allocation));
   return address;

@@ -22,6 +22,7 @@ struct Allocation {
   std::unique_ptr<std::uint8_t[]> storage;  // with the red zones
   std::uint8_t* first = nullptr;            // in it, aligned as its address is
   std::atomic<bool> freed{false};           // by a kernel's free: no thread may touch it
+  std::string name;                         // in findings; may be empty
 
   Allocation(std::uint64_t bytes, std::unique_ptr<std::uint8_t[]> memory, std::uint8_t* data,
              std::uint64_t address)
@@ -49,7 +50,7 @@ class GlobalMemory {
 
   /// A 256-byte aligned address of `bytes` bytes that were never written; 0 bytes give an address
   /// at which nothing may be touched. Throws Error when the host has not that much.
-  std::uint64_t allocate(std::uint64_t bytes);
+  std::uint64_t allocate(std::uint64_t bytes, std::string name = {});
 
   /// Throws Error if no allocation begins at `address`. Not while a launch runs.
   void release(std::uint64_t address);

@@ -16,8 +16,9 @@
 namespace microscale::emulator {
 
 struct MemoryOptions {
-  bool races = true;   // off: no races, missing waits or fences are looked for
-  bool count = false;  // sectors and bank conflicts, per instruction
+  bool races = true;              // off: no races, missing waits or fences are looked for
+  bool equal_stores_race = true;  // off: none where one instruction stores equal bytes again
+  bool count = false;             // sectors and bank conflicts, per instruction
   AsyncPolicy policy = AsyncPolicy::latest;
   std::uint64_t seed = 0;  // of AsyncPolicy::random
   bool together = true;    // lanes at once where nothing is amiss; off: each run of them by itself

@@ -15,11 +15,15 @@ class Reporter {
  public:
   Reporter(const Places& places, FindingSink& sink) : places_(places), sink_(sink) {}
 
-  /// `sentence` makes the message; it is called when the message is needed.
+  /// `sentence` makes the message; it is called when the message is needed. `address`: of the byte
+  /// it is about, which the lane `access`es ("reads"); 0 and "" where it is about none.
   template <class Sentence>
-  void say(FindingKind kind, const Agent& agent, int lane, bool fatal, const Sentence& sentence) {
+  void say(FindingKind kind, const Agent& agent, int lane, bool fatal, const Sentence& sentence,
+           std::uint64_t address = 0, const char* access = "") {
     Finding finding = places_.at(agent, lane);
     finding.kind = kind;
+    finding.address = address;
+    finding.access = access;
     if (said_.insert(std::uint64_t{agent.instruction} << 8 | static_cast<std::uint64_t>(kind))
             .second)
       finding.message = sentence();

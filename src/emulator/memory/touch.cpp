@@ -96,11 +96,13 @@ void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t addres
     const std::uint32_t lane =
         lanes.bytes ? lanes.first + (missing - start) / lanes.bytes : lanes.first;
     reporter.say(
-        FindingKind::uninitialised_memory, agent, static_cast<int>(lane % warp_lanes), false, [&] {
+        FindingKind::uninitialised_memory, agent, static_cast<int>(lane % warp_lanes), false,
+        [&] {
           return fmt::format("lane {} reads {} bytes, of which the byte at {:#x} was never written",
                              lane % warp_lanes, lanes.bytes ? lanes.bytes : count,
                              address + missing);
-        });
+        },
+        address + missing, verb(mode));
     if (mode == Mode::update) page.mark_written(start, count);
   }
   if (!region.log || !launch.options.races) return;
@@ -162,6 +164,17 @@ bool Toucher::waited_alone(const Record& other) const {
          other.time <= warp.know.clock[other.slot];
 }
 
+/// Whether what is stored stands there already, by the same instruction of another warp.
+bool Toucher::stores_again(const Piece& piece, const Record& other, std::uint32_t from,
+                           std::uint32_t to) const {
+  if (launch.options.equal_stores_race || !piece.incoming || !other.write || other.asynchronous ||
+      other.instruction != agent.instruction)
+    return false;
+  const std::size_t begin = std::size_t{from} << piece.shift;
+  return std::memcmp(piece.now + begin, piece.incoming + begin,
+                     (std::size_t{to} << piece.shift) - begin) == 0;
+}
+
 void Toucher::check_run(const Piece& piece, const Cell* cells, std::uint32_t from, std::uint32_t to,
                         bool readers) const {
   const Record* record = &(*piece.region.log)[id_of(cells[from])];
@@ -187,7 +200,8 @@ void Toucher::check_run(const Piece& piece, const Cell* cells, std::uint32_t fro
   }
   while (true) {
     if (!ordered(*record, piece.address + (std::uint64_t{from} << piece.shift))) {
-      if (!forgiven(*record)) report(piece, *record, cells[from], from, false);
+      if (!forgiven(*record) && !(!readers && stores_again(piece, *record, from, to)))
+        report(piece, *record, cells[from], from, false);
     } else if (asynchronous && !record->asynchronous && record->write && record->domain == domain &&
                record->time > warp.know.proxy[record->slot]) {
       report_fence(piece, *record, from);
@@ -245,38 +259,44 @@ void Toucher::report(const Piece& piece, const Record& other, Cell cell, std::ui
                      bool within_warp) const {
   const std::uint32_t lane = piece.lane_of(at) % warp_lanes;
   const FindingKind kind = other.asynchronous ? FindingKind::missing_wait : FindingKind::race;
-  reporter.say(kind, agent, static_cast<int>(lane), false, [&] {
-    const std::uint64_t byte = std::uint64_t{at} << piece.shift;
-    const std::uint64_t address = piece.address + (piece.bytes > byte && piece.per_lane == 31
-                                                       ? byte
-                                                       : byte & ~std::uint64_t{piece.bytes - 1});
-    const std::string who =
-        lane_of(cell) < several_lanes ? fmt::format("lane {}", lane_of(cell)) : "several lanes";
-    const std::string where =
-        other.block == agent.block ? "" : fmt::format(" of block {}", other.block);
-    const char* did = other.write ? (other.strong ? "wrote atomically" : "wrote") : "read";
-    if (other.matrix)
-      return fmt::format(
-          "warp {} lane {} {} {} bytes at {:#x}, which the wgmma of the warpgroup of warp {}{}, "
-          "started at {}, reads: nothing waited for it",
-          agent.warp, lane, verb(piece.mode), piece.bytes, address, other.warp, where,
-          reporter.name(other.instruction));
-    if (other.asynchronous)
-      return fmt::format(
-          "warp {} lane {} {} {} bytes at {:#x}, which an asynchronous copy of warp {}{}, started "
-          "at {}, {}: {}",
-          agent.warp, lane, verb(piece.mode), piece.bytes, address, other.warp, where,
-          reporter.name(other.instruction), other.write ? "writes" : "reads",
-          within_warp ? "its lane has waited, but no bar.warp.sync stands between"
-                      : "nothing waited for it");
-    return fmt::format("warp {} lane {} {} {} bytes at {:#x}, which {} of warp {}{} {} at {}: {}",
-                       agent.warp, lane, verb(piece.mode), piece.bytes, address, who, other.warp,
-                       where, did, reporter.name(other.instruction),
-                       within_warp ? "no bar.warp.sync stands between"
-                       : other.block == agent.block
-                           ? "no barrier stands between"
-                           : "no release and acquire (a fence and an atomic) stand between");
-  });
+  const std::uint64_t byte = std::uint64_t{at} << piece.shift;
+  const std::uint64_t address =
+      piece.address +
+      (piece.bytes > byte && piece.per_lane == 31 ? byte : byte & ~std::uint64_t{piece.bytes - 1});
+  reporter.say(
+      kind, agent, static_cast<int>(lane), false,
+      [&] {
+        const std::string who =
+            lane_of(cell) < several_lanes ? fmt::format("lane {}", lane_of(cell)) : "several lanes";
+        const std::string where =
+            other.block == agent.block ? "" : fmt::format(" of block {}", other.block);
+        const char* did = other.write ? (other.strong ? "wrote atomically" : "wrote") : "read";
+        if (other.matrix)
+          return fmt::format(
+              "warp {} lane {} {} {} bytes at {:#x}, which the wgmma of the warpgroup of warp "
+              "{}{}, "
+              "started at {}, reads: nothing waited for it",
+              agent.warp, lane, verb(piece.mode), piece.bytes, address, other.warp, where,
+              reporter.name(other.instruction));
+        if (other.asynchronous)
+          return fmt::format(
+              "warp {} lane {} {} {} bytes at {:#x}, which an asynchronous copy of warp {}{}, "
+              "started "
+              "at {}, {}: {}",
+              agent.warp, lane, verb(piece.mode), piece.bytes, address, other.warp, where,
+              reporter.name(other.instruction), other.write ? "writes" : "reads",
+              within_warp ? "its lane has waited, but no bar.warp.sync stands between"
+                          : "nothing waited for it");
+        return fmt::format(
+            "warp {} lane {} {} {} bytes at {:#x}, which {} of warp {}{} {} at {}: {}", agent.warp,
+            lane, verb(piece.mode), piece.bytes, address, who, other.warp, where, did,
+            reporter.name(other.instruction),
+            within_warp ? "no bar.warp.sync stands between"
+            : other.block == agent.block
+                ? "no barrier stands between"
+                : "no release and acquire (a fence and an atomic) stand between");
+      },
+      address, verb(piece.mode));
 }
 
 void Toucher::report_fence(const Piece& piece, const Record& other, std::uint32_t at) const {
@@ -289,7 +309,8 @@ void Toucher::report_fence(const Piece& piece, const Record& other, std::uint32_
             agent.warp, verb(piece.mode), piece.bytes,
             piece.address + (std::uint64_t{at} << piece.shift), other.warp,
             reporter.name(other.instruction));
-      });
+      },
+      piece.address + (std::uint64_t{at} << piece.shift), verb(piece.mode));
 }
 
 }  // namespace microscale::emulator

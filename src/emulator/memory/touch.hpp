@@ -121,6 +121,8 @@ struct Toucher {
   std::uint32_t reader_number(const Region& region, std::uint32_t before) const;
   bool ordered(const Record& other, std::uint64_t address) const;
   bool forgiven(const Record& other) const;
+  bool stores_again(const Piece& piece, const Record& other, std::uint32_t from,
+                    std::uint32_t to) const;
   void report(const Piece& piece, const Record& other, Cell cell, std::uint32_t at,
               bool within_warp) const;
   bool waited_alone(const Record& other) const;

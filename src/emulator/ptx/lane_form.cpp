@@ -137,7 +137,7 @@ Form LaneForm::of_lane(int lane) const {
   return form;
 }
 
-LaneSymbols::LaneSymbols() {
+LaneSymbols::LaneSymbols(const Extent& block) : block_(block) {
   known_["%warp"] = {0, 31};
   for (const char* each : {"%tid.y", "%tid.z"}) known_[each] = {0, 1023};
   for (const char* each : {"%ntid.x", "%ntid.y", "%ntid.z"}) known_[each] = {0, 1024};
@@ -153,9 +153,17 @@ LaneForm LaneSymbols::lanes(const Form& form) const {
     for (const std::string& symbol : product) {
       const auto piece = pieces_.find(symbol);
       LaneForm factor;
-      if (symbol == "%laneid" || symbol == "%tid.x") {
+      std::optional<LaneForm> index;
+      if (symbol.starts_with("%tid.")) index = thread_index(symbol.back());
+      if (symbol == "%laneid") {
         factor = LaneForm(LaneForm::own_number());
-        if (symbol == "%tid.x") factor.add({"%warp"}, LaneForm::all(32));
+      } else if (index) {
+        factor = *index;
+      } else if (symbol.starts_with("%ntid.") && block_.x > 0) {
+        const char axis = symbol.back();
+        factor = LaneForm(LaneForm::all(std::max<std::int64_t>(1, axis == 'x'   ? block_.x
+                                                                  : axis == 'y' ? block_.y
+                                                                                : block_.z)));
       } else if (piece != pieces_.end()) {
         factor = piece->second;
       } else {
@@ -204,7 +212,8 @@ LaneForm chosen(const LaneForm& form, const std::string& choice, int value) {
 bool LaneSymbols::has_lanes(const Form& form) const {
   return std::ranges::any_of(form.terms(), [&](const auto& term) {
     return std::ranges::any_of(term.first, [&](const std::string& each) {
-      return each == "%tid.x" || each == "%laneid" || pieces_.contains(each);
+      return each == "%laneid" || pieces_.contains(each) ||
+             (each.starts_with("%tid.") && thread_index(each.back()));
     });
   });
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulator/ptx/affine.hpp"
+#include "emulator/ptx/ast.hpp"
 
 namespace microscale::emulator::ptx {
 
@@ -52,9 +53,12 @@ LaneForm chosen(const LaneForm& form, const std::string& choice, int value);
 /// register's width is not seen, as in Form.
 class LaneSymbols {
  public:
-  LaneSymbols();
+  /// `block`: threads of a block, whose lanes are then known in all of %tid; 0: not known, and x is
+  /// taken as a multiple of 32.
+  explicit LaneSymbols(const Extent& block = {});
 
-  /// %tid.x is 32 times the symbol %warp, and the lane's number.
+  /// %tid.x is 32 times the symbol %warp, and the lane's number; of a known block whatever its
+  /// shape makes of them.
   LaneForm lanes(const Form& form) const;
   /// A symbol that stands for `value`; `name` as it should be read.
   Form define(const std::string& name, LaneForm value);
@@ -83,6 +87,9 @@ class LaneSymbols {
   LaneForm shared(const LaneForm& value, std::string_view operation, std::uint64_t operand,
                   const std::string& name, int low_zeros, std::optional<std::uint64_t> limit);
 
+  /// Of one of %tid by the block's shape; nothing where it is the same for all lanes.
+  std::optional<LaneForm> thread_index(char axis) const;
+
   struct Known {
     int low_zeros = 0;
     std::optional<std::uint64_t> limit;
@@ -91,6 +98,7 @@ class LaneSymbols {
   std::map<std::string, LaneForm> pieces_;
   std::map<std::string, Known> known_;
   bool changed_ = false;
+  Extent block_;
 };
 
 }  // namespace microscale::emulator::ptx

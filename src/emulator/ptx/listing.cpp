@@ -140,6 +140,30 @@ std::string verdict_of(const Instruction& in, const LaneForm& address, const std
                              apart, found.least());
 }
 
+/// Whether a symbol of an address stands for memory: a parameter, which is taken as a pointer to
+/// the beginning of an allocation, or a variable.
+bool is_pointer(const LaneForm::Product& product) {
+  return product.size() == 1 && (product[0].starts_with('[') || product[0].starts_with('&'));
+}
+
+/// What is said behind the verdict where a lane's address is no multiple of what it moves although
+/// the pointer is one; nothing where that depends on a number that is not known.
+std::string misalignment(const Instruction& in, const LaneForm& address) {
+  const std::int64_t bytes = access_bytes(in);
+  if (bytes <= 1 || (bytes & (bytes - 1)) != 0) return "";
+  for (const auto& [product, coefficients] : address.terms())
+    if (!product.empty() && !is_pointer(product) &&
+        std::ranges::any_of(coefficients, [&](std::int64_t each) { return each % bytes != 0; }))
+      return "";
+  const LaneForm::Lanes offsets = address.constant_part();
+  const auto off =
+      std::ranges::find_if(offsets, [&](std::int64_t each) { return each % bytes != 0; });
+  if (off == offsets.end()) return "";
+  return fmt::format(
+      "; misaligned: lane {} is {} bytes off a multiple of {}, if the pointer is one",
+      off - offsets.begin(), (*off % bytes + bytes) % bytes, bytes);
+}
+
 struct Judgement {
   std::string stride, verdict;
 };
@@ -152,7 +176,7 @@ Judgement judged(const Instruction& in, const LaneForm& lanes) {
   });
   if (by_warp) return {"?", "cannot tell: not the same in every warp"};
   const std::string stride = stride_of(lanes);
-  return {stride, verdict_of(in, lanes, stride)};
+  return {stride, verdict_of(in, lanes, stride) + misalignment(in, lanes)};
 }
 
 // The different ones, "A; or B"; of more than a few the rest is dots.
@@ -236,8 +260,8 @@ const char* name_of(Role role) {
   return "";
 }
 
-std::vector<Note> explain(const Module& module, const Function& body) {
-  const Forms forms(module, body);
+std::vector<Note> explain(const Module& module, const Function& body, const Extent& block) {
+  const Forms forms(module, body, block);
   std::vector<Note> notes;
   notes.reserve(body.code.size());
   for (const Instruction& in : body.code) {

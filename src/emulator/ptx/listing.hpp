@@ -25,9 +25,10 @@ enum class Role : std::uint8_t {
 };
 const char* name_of(Role role);  // "index arithmetic"
 
-/// One instruction. Lanes are neighbours in %tid.x: the block's x extent is taken as a multiple
-/// of 32, and %warp is %tid.x / 32. A name with a number, `%r5@17`, is what instruction 17 makes in
-/// %r5; `~%r5` what a loop or a choice adds to it for all lanes alike; `either(..)` is 0 or 1.
+/// One instruction. Of a block whose shape is not known, lanes are neighbours in %tid.x: its x
+/// extent is taken as a multiple of 32, and %warp is %tid.x / 32. A name with a number, `%r5@17`,
+/// is what instruction 17 makes in %r5; `~%r5` what a loop or a choice adds to it for all lanes
+/// alike; `either(..)` is 0 or 1.
 struct Note {
   std::uint32_t line = 0;  // of the PTX
   Role role = Role::arithmetic;
@@ -39,7 +40,7 @@ struct Note {
   std::string verdict;  // "coalesced: 4 sectors of 32 bytes, the least", "..; or ..", ...
 };
 
-/// One note for each instruction of the body, in order.
-std::vector<Note> explain(const Module& module, const Function& body);
+/// One note for each instruction of the body, in order. `block`: its threads; x = 0: not known.
+std::vector<Note> explain(const Module& module, const Function& body, const Extent& block = {});
 
 }  // namespace microscale::emulator::ptx

@@ -29,12 +29,13 @@ bool is_real(const Instruction& instruction) {
   });
 }
 
-Forms::Forms(const Module& module, const Function& body)
+Forms::Forms(const Module& module, const Function& body, const Extent& block)
     : module_(module),
       body_(body),
       regions_(body),
       places_(places_of(body)),
-      reaching_(body, places_) {
+      reaching_(body, places_),
+      symbols_(block) {
   definitions_.resize(body.registers.size());
   auto before = values_;
   auto written_before = written_;

@@ -23,7 +23,7 @@ bool is_real(const Instruction& instruction);
 /// starts with `?` stands for a value that differs from lane to lane in a way that is not known.
 class Forms {
  public:
-  Forms(const Module& module, const Function& body);
+  Forms(const Module& module, const Function& body, const Extent& block = {});
 
   /// Of an operand of the instruction `at`.
   Form address(const Operand& operand, std::uint32_t at) const;

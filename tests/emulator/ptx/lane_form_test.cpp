@@ -41,6 +41,36 @@ void expect_same(const LaneForm& x, const LaneForm& made, const Unary& expected)
 
 const Form tid("%tid.x"), block("%ctaid.x");
 
+// %tid of every lane in blocks of every kind of shape, against counting threads.
+TEST(LaneForm, numbers_the_threads_of_a_block) {
+  const Extent blocks[] = {{32, 4, 1}, {64, 2, 2}, {16, 16, 1}, {8, 4, 1}, {8, 8, 4},
+                           {4, 2, 16}, {4, 2, 2},  {1, 64, 1},  {2, 3, 1}, {1, 1, 32}};
+  for (const Extent& block : blocks) {
+    const LaneSymbols symbols(block);
+    const std::int64_t threads = block.x * block.y * block.z;
+    for (std::int64_t warp = 0; warp < (threads + 31) / 32; ++warp)
+      for (const char axis : {'x', 'y', 'z'}) {
+        const std::string name = std::string("%tid.") + axis;
+        const LaneForm form = symbols.lanes(Form(name));
+        if (form == LaneForm(name)) continue;  // the same for all lanes of a warp
+        const Lanes lanes = values(form, warp, 0);
+        for (std::int64_t lane = 0; lane < 32 && 32 * warp + lane < threads; ++lane) {
+          const std::int64_t thread = 32 * warp + lane, row = thread / block.x;
+          std::int64_t wanted = axis == 'x'   ? thread % block.x
+                                : axis == 'y' ? row % block.y
+                                              : row / block.y;
+          std::int64_t got = lanes[static_cast<std::size_t>(lane)];
+          // By warp it is known but for what all its lanes share.
+          const std::int64_t extent = axis == 'x' ? block.x : axis == 'y' ? block.y : block.z;
+          got %= extent, wanted %= extent;
+          ASSERT_EQ(got, wanted) << name << " of lane " << lane << ", warp " << warp << ", "
+                                 << block.x << " x " << block.y << " x " << block.z;
+        }
+      }
+  }
+  EXPECT_TRUE(LaneSymbols({24, 4, 1}).lanes(Form("%tid.x")).unknown());
+}
+
 TEST(LaneForm, a_thread_is_a_lane_of_a_warp) {
   const LaneSymbols symbols;
   expect_same(symbols.lanes(tid), symbols.lanes(tid), [](std::uint64_t x) { return x; });

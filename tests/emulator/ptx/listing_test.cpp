@@ -27,6 +27,41 @@ std::string verdict(const std::string& body) {
   return accesses("mov.u32 %r1, %tid.x;" + body).at(0).verdict;
 }
 
+// A block of 16 x 16 threads: two of its rows are a warp.
+TEST(PtxListing, knows_the_lanes_of_a_block_whose_rows_are_shorter_than_a_warp) {
+  const Kernel kernel = parse_kernel(
+      registers +
+          "mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, tile; shl.b32 %r4, %r1, 2;\n"
+          "mad.lo.s32 %r5, %r2, 64, %r3; add.s32 %r6, %r5, %r4; st.shared.f32 [%r6], %f1;\n"
+          "shl.b32 %r7, %r2, 2; mad.lo.s32 %r8, %r1, 64, %r3; add.s32 %r9, %r8, %r7;\n"
+          "ld.shared.f32 %f2, [%r9];",
+      ".shared .align 4 .b8 tile[1024];\n");
+  const auto verdicts = [&](const Extent& block) {
+    std::vector<std::string> found;
+    for (const Note& each : explain(kernel.module, kernel.function, block))
+      if (!each.verdict.empty()) found.push_back(each.verdict);
+    return found;
+  };
+  using Verdicts = std::vector<std::string>;
+  EXPECT_EQ(verdicts({16, 16, 0}), Verdicts({"no bank conflict", "8-way bank conflict"}));
+  EXPECT_EQ(verdicts({32, 8, 0}), Verdicts({"no bank conflict", "16-way bank conflict"}));
+  EXPECT_EQ(verdicts({}), verdicts({32, 8, 0})) << "neighbours in x where nothing is known";
+  EXPECT_NE(verdicts({24, 8, 0})[0].find("cannot tell"), std::string::npos);
+}
+
+TEST(PtxListing, tells_vector_accesses_that_lie_beside_their_size) {
+  const std::string head16 =
+      "mul.wide.u32 %rd2, %r1, 16; ld.param.u64 %rd1, [p]; add.s64 %rd3, "
+      "%rd1, %rd2; ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%rd3";
+  EXPECT_EQ(verdict(head16 + "];").find("misaligned"), std::string::npos);
+  EXPECT_NE(verdict(head16 + "+4];")
+                .find("misaligned: lane 0 is 4 bytes off a multiple of 16, "
+                      "if the pointer is one"),
+            std::string::npos)
+      << verdict(head16 + "+4];");
+  EXPECT_EQ(verdict(head16 + "+32];").find("misaligned"), std::string::npos);
+}
+
 // Two widely read transposes, naive and by a tile of 32 x 33 floats, with their parameters.
 TEST(PtxListing, naive_transpose_reads_coalesced_and_writes_by_the_height) {
   const Module module = take(Module::parse(head + R"(

@@ -9,6 +9,7 @@
 #include "console.hpp"
 #include "ptx_launch.hpp"
 #include "ptx_source.hpp"
+#include "emulator/kernel_name.hpp"
 #include "emulator/ptx/listing.hpp"
 #include "emulator/ptx/module.hpp"
 
@@ -31,7 +32,7 @@ std::vector<std::size_t> functions_of(const Module& module, const std::string& w
   for (std::size_t i = 0; i < module.functions().size(); ++i) {
     if (!module.functions()[i].has_body) continue;
     const std::string name(module.functions()[i].name);
-    names.push_back(readable(name));
+    names.push_back(emulator::readable_name(name));
     if (name.find(word) != name.npos || names.back().find(word) != std::string::npos)
       found.push_back(i);
   }
@@ -82,20 +83,26 @@ Json to_json(const Function& function, const std::vector<Note>& notes) {
 
 }  // namespace
 
-int run_ptx_explain(const std::filesystem::path& file, const std::string& kernel,
-                    const std::string& target, Console& console) {
-  const Result<Module> parsed = Module::parse(ptx_text(file, target));
+int run_ptx_explain(const std::filesystem::path& file, const LaunchWords& words, Console& console) {
+  emulator::ptx::Extent block;
+  if (!words.block.empty()) {
+    const emulator::Extent given = extent_from("--block", words.block);
+    block = {given.x, given.y, given.z};
+  }
+  const Result<Module> parsed = Module::parse(ptx_text(file, words.target));
   if (!parsed) throw in_file(file, parsed.failure());
   const Module& module = parsed.value();
   Json functions = Json::array();
-  for (const std::size_t i : functions_of(module, kernel)) {
+  for (const std::size_t i : functions_of(module, words.kernel)) {
     const Result<const Function*> body = module.body(i);
     if (!body) throw in_file(file, body.failure());
     const Function& function = *body.value();
-    const std::vector<Note> notes = explain(module, function);
+    const std::vector<Note> notes = explain(module, function, block);
     if (console.json) {
       functions.push_back(to_json(function, notes));
     } else {
+      if (block.x == 0)
+        console.note("lanes are taken as neighbours in %tid.x; --block says the block's shape");
       print_function(function, notes, console);
     }
   }

@@ -20,8 +20,9 @@ namespace {
 [[noreturn]] void wrong(const std::string& word, const std::string& what) {
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("--arg got '{}': {}; write TYPE:VALUE, TYPE[SHAPE]:GENERATOR or a .npy file",
-                  word, what));
+      fmt::format(
+          "--arg got '{}': {}; write a number, TYPE:VALUE, TYPE[SHAPE]:GENERATOR or a .npy file",
+          word, what));
 }
 
 std::uint64_t mixed(std::uint64_t& state) {  // splitmix64
@@ -53,6 +54,33 @@ void generate(Array& array, const std::string& generator, std::uint64_t seed) {
   }
 }
 
+/// "3", "-1.5e3", "0x10", "inf": a value without a type.
+bool is_number(std::string_view text) {
+  if (text.empty()) return false;
+  const std::string copy(text);
+  char* end = nullptr;
+  std::strtod(copy.c_str(), &end);
+  return *end == 0 && (text.find_first_of("0123456789") != text.npos || text.size() <= 4);
+}
+
+/// The parts of "a,b,{c,d},f32[2,3]:normal,7": a comma inside brackets parts nothing, nor one
+/// before the seed of a generator.
+std::vector<std::string> parts_of(std::string_view text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    depth += (text[at] == '{' || text[at] == '[') - (text[at] == '}' || text[at] == ']');
+    const bool seed = parts.back().find("]:") != std::string::npos &&
+                      parts.back().find(',', parts.back().find("]:")) == std::string::npos &&
+                      is_number(text.substr(at + 1, text.find_first_of(",}", at + 1) - at - 1));
+    if (text[at] == ',' && depth == 0 && !seed)
+      parts.emplace_back();
+    else
+      parts.back() += text[at];
+  }
+  return parts;
+}
+
 bool is_real(ArrayType type) {
   return type == ArrayType::f16 || type == ArrayType::bf16 || type == ArrayType::f32 ||
          type == ArrayType::f64;
@@ -79,6 +107,8 @@ bool is_infinite(ArrayType type, std::uint64_t bits) {
       return std::isinf(std::bit_cast<double>(bits));
   }
 }
+
+}  // namespace
 
 /// A whole number as such, so that 64 bits of it are kept; anything else as a double.
 std::uint64_t value_bits(const std::string& word, ArrayType type, std::string_view text) {
@@ -108,6 +138,8 @@ std::uint64_t value_bits(const std::string& word, ArrayType type, std::string_vi
   return bits;
 }
 
+namespace {
+
 std::vector<std::int64_t> shape_in(const std::string& word, std::string_view text) {
   std::vector<std::int64_t> shape;
   std::int64_t elements = 1;
@@ -126,6 +158,39 @@ std::vector<std::int64_t> shape_in(const std::string& word, std::string_view tex
   return shape;
 }
 
+/// "WORD,box=64x64,swizzle=128" behind "tensormap:".
+KernelArgument tensor_map(const std::string& word, std::string_view text) {
+  const std::size_t box = text.find(",box=");
+  if (box == text.npos)
+    wrong(word, "a tensor map needs its box: tensormap:in.npy,box=64x64,swizzle=128");
+  KernelArgument argument = kernel_argument(std::string(text.substr(0, box)));
+  if (!argument.buffer || argument.map) wrong(word, "a tensor map is of an array");
+  BoxWords map;
+  text.remove_prefix(box + 5);
+  const std::size_t comma = text.find(',');
+  std::string_view extents = text.substr(0, comma);
+  while (!extents.empty()) {
+    std::uint32_t extent = 0;
+    const auto read = std::from_chars(extents.data(), extents.data() + extents.size(), extent);
+    extents.remove_prefix(static_cast<std::size_t>(read.ptr - extents.data()));
+    if (read.ec != std::errc{} || (!extents.empty() && extents[0] != 'x'))
+      wrong(word, "a box is elements by elements, such as 64x64");
+    if (!extents.empty()) extents.remove_prefix(1);
+    map.box.push_back(extent);
+  }
+  if (map.box.size() != argument.array.shape.size())
+    wrong(word, fmt::format("a box of {} axes over an array of {}", map.box.size(),
+                            argument.array.shape.size()));
+  if (comma != text.npos) {
+    const std::string_view rest = text.substr(comma + 1);
+    for (const int each : {0, 32, 64, 128})
+      if (rest == fmt::format("swizzle={}", each)) map.swizzle = each + 1;
+    if (map.swizzle-- == 0) wrong(word, "behind the box stands swizzle=0, 32, 64 or 128");
+  }
+  argument.map = map;
+  return argument;
+}
+
 }  // namespace
 
 KernelArgument kernel_argument(const std::string& word) {
@@ -135,6 +200,21 @@ KernelArgument kernel_argument(const std::string& word) {
   if (equals != text.npos && equals > 0 && text.find_first_of("[:/.") > equals) {
     argument.name = std::string(text.substr(0, equals));
     text.remove_prefix(equals + 1);
+  }
+  if (text.starts_with('{')) {
+    if (!text.ends_with('}') || text.size() < 3) wrong(word, "no } behind the fields");
+    for (const std::string& each : parts_of(text.substr(1, text.size() - 2)))
+      argument.fields.push_back(kernel_argument(each));
+    return argument;
+  }
+  if (text.starts_with("tensormap:")) {
+    KernelArgument map = tensor_map(word, text.substr(10));
+    if (map.name.empty()) map.name = argument.name;
+    return map;
+  }
+  if (is_number(text)) {
+    argument.number = std::string(text);
+    return argument;
   }
   if (text == "null") {
     argument.array = {.type = ArrayType::u64, .shape = {}, .bytes = std::vector<std::uint8_t>(8)};

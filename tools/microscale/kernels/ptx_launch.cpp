@@ -1,18 +1,20 @@
 #include "ptx_launch.hpp"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
-#include <memory>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "arguments.hpp"
 #include "checkpoint/named_file.hpp"
+#include "emulator/kernel_name.hpp"
+#include "emulator/kernel_source.hpp"
 #include "microscale/error.hpp"
 #include "ptx_source.hpp"
 
@@ -25,20 +27,6 @@ using emulator::Extent;
   throw Error(ErrorCode::invalid_argument, message);
 }
 
-Extent extent_from(const std::string& option, const std::string& text) {
-  std::vector<std::uint32_t> parts;
-  for (const char *at = text.data(), *end = at + text.size(); at <= end;) {
-    std::uint32_t part = 0;
-    const auto read = std::from_chars(at, end, part);
-    if (read.ec != std::errc{} || (read.ptr != end && *read.ptr != ',') || parts.size() == 3)
-      wrong(fmt::format("{} got '{}'; it takes X, X,Y or X,Y,Z", option, text));
-    parts.push_back(part);
-    at = read.ptr + 1;
-  }
-  parts.resize(3, 1);
-  return {parts[0], parts[1], parts[2]};
-}
-
 template <class Enum>
 Enum choice(const std::string& option, const std::string& text,
             const std::vector<std::string>& names) {
@@ -49,49 +37,6 @@ Enum choice(const std::string& option, const std::string& text,
   return static_cast<Enum>(found - names.begin());
 }
 
-std::size_t argument_of(const PtxLaunch& launch, const std::string& name) {
-  for (std::size_t i = 0; i < launch.arguments.size(); ++i)
-    if (launch.arguments[i].name == name || fmt::format("{}", i) == name) {
-      if (!launch.arguments[i].buffer)
-        wrong(fmt::format("--out {}: that argument is a value, not a buffer", name));
-      return i;
-    }
-  wrong(fmt::format(
-      "--out names '{}'; name an --arg by the word before its = or by its number from 0", name));
-}
-
-// "tiled" of "levels::tiled<32, 1024>(levels::Args)".
-std::string_view bare_name(std::string_view readable) {
-  const std::string_view name = readable.substr(0, readable.find_first_of("<("));
-  const std::size_t scope = name.rfind("::");
-  return scope == name.npos ? name : name.substr(scope + 2);
-}
-
-std::string whole_name(const emulator::Module& module, const std::string& word) {
-  const std::vector<std::string> kernels = module.kernels();
-  if (kernels.empty()) wrong("the file has no kernel; name one with a .entry");
-  if (word.empty() && kernels.size() == 1) return kernels[0];
-  std::vector<std::string> fitting, called;
-  for (const std::string& each : kernels) {
-    if (each == word) return each;
-    if (bare_name(readable(each)) == word) called.push_back(each);
-    if (!word.empty() &&
-        (each.find(word) != each.npos || readable(each).find(word) != std::string::npos))
-      fitting.push_back(each);
-  }
-  if (called.size() == 1) return called[0];
-  if (fitting.size() == 1) return fitting[0];
-  std::vector<std::string> names;
-  for (const std::string& each : fitting.empty() ? kernels : fitting)
-    names.push_back(readable(each));
-  if (word.empty())
-    wrong(fmt::format("the file has {} kernels; choose one with --kernel: {}", names.size(),
-                      fmt::join(names, ", ")));
-  wrong(fmt::format("--kernel got '{}', which {}; choose one of {}", word,
-                    fitting.empty() ? "no kernel here is called" : "several kernels are called",
-                    fmt::join(names, ", ")));
-}
-
 /// What is wrong with a text is said with the name of its file.
 template <class Call>
 auto in_file(const std::filesystem::path& path, const Call& call) {
@@ -100,28 +45,6 @@ auto in_file(const std::filesystem::path& path, const Call& call) {
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path.string(), error.what()));
   }
-}
-
-/// Values one after the other, each aligned to its size: as PTX lays scalars out, and C a struct.
-std::vector<std::uint8_t> packed(const std::vector<KernelArgument>& arguments,
-                                 const std::vector<PlacedBuffer>& buffers, std::int64_t wanted) {
-  std::vector<std::uint8_t> bytes;
-  std::size_t next_buffer = 0, widest = 1;
-  for (const KernelArgument& each : arguments) {
-    const std::size_t size = each.buffer ? 8 : each.array.bytes.size();
-    bytes.resize((bytes.size() + size - 1) / size * size);
-    widest = std::max(widest, size);
-    if (each.buffer) {
-      const std::uint64_t address = buffers[next_buffer++].address;
-      const auto* from = reinterpret_cast<const std::uint8_t*>(&address);
-      bytes.insert(bytes.end(), from, from + 8);
-    } else {
-      bytes.insert(bytes.end(), each.array.bytes.begin(), each.array.bytes.end());
-    }
-  }
-  const std::size_t padded = (bytes.size() + widest - 1) / widest * widest;
-  if (static_cast<std::int64_t>(padded) == wanted) bytes.resize(padded);  // the end of a struct
-  return bytes;
 }
 
 // "o: 32 of 64 elements were never written, the first at 32", or "". What stands there is zero.
@@ -142,7 +65,139 @@ std::string unwritten_elements(const emulator::Memory& memory, const PlacedBuffe
                      count, array.elements(), first);
 }
 
+// The names of the kernel's parameters, of CUDA source.
+std::vector<std::string> names_in_source(const std::filesystem::path& path,
+                                         const std::string& kernel) {
+  if (path.extension() != ".cu") return {};
+  std::ifstream file(path);
+  const std::string source{std::istreambuf_iterator<char>(file), {}};
+  return emulator::parameter_names(source, emulator::bare_name(emulator::readable_name(kernel)));
+}
+
+std::string variable_of(const emulator::Module& module, const std::string& word,
+                        std::string_view option) {
+  std::vector<std::string> names;
+  for (const emulator::ModuleVariable& each : module.variables()) names.push_back(each.name);
+  return emulator::variable_of(names, word, option);
+}
+
+PtxLaunch::Symbol symbol_from(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == word.npos || equals == 0)
+    wrong(
+        fmt::format("--symbol got '{}'; it takes NAME=FILE.npy, NAME=f32:1.5 or "
+                    "NAME=f32[5]:ones",
+                    word));
+  const KernelArgument value = kernel_argument(word.substr(equals + 1));
+  if (value.array.bytes.empty())
+    wrong(fmt::format("--symbol got '{}': a value needs its type, such as s32:3", word));
+  return {word.substr(0, equals), value.array};
+}
+
+// What a launch left in buffers and variables, and what is asked of it.
+class LaunchResults {
+ public:
+  LaunchResults(const PtxLaunch& launch, const std::vector<NamedArgument>& buffers,
+                const emulator::Module& module, const emulator::Memory& memory, PtxLaunched& done)
+      : launch_(launch), buffers_(buffers), module_(module), memory_(memory), done_(done) {}
+
+  // Before the launch: whether all that is named is there.
+  void check_names() const {
+    for (const PtxLaunch::Output& each : launch_.outputs) require(each.name, "--out");
+    for (const ResultCheck& each : launch_.checks) require(each.name, "--check");
+    for (const ResultPrint& each : launch_.prints) require(each.name, "--print");
+  }
+
+  void take() const {
+    for (const PtxLaunch::Output& each : launch_.outputs) {
+      if (const auto buffer = find(each.name); buffer && done_.report.completed) {
+        const std::string missing =
+            unwritten_elements(memory_, done_.buffers[*buffer], buffers_[*buffer].argument->array);
+        if (!missing.empty()) done_.unwritten.push_back(missing);
+      }
+      write_npy(each.path, array(each.name));
+    }
+    for (const ResultCheck& each : launch_.checks) {
+      const std::string apart = difference(label(each.name), array(each.name), each);
+      if (!apart.empty()) done_.differences.push_back(apart);
+    }
+    for (const ResultPrint& each : launch_.prints)
+      done_.prints.push_back(first_elements(label(each.name), array(each.name), each.count));
+  }
+
+ private:
+  // A buffer by its name, or the number of its argument.
+  std::optional<std::size_t> find(const std::string& name) const {
+    for (std::size_t i = 0; i < buffers_.size(); ++i)
+      if (buffers_[i].name == name || fmt::format("{}", buffers_[i].number) == name) return i;
+    return std::nullopt;
+  }
+
+  std::string label(const std::string& name) const {
+    const auto buffer = find(name);
+    return buffer ? buffers_[*buffer].name : name;
+  }
+
+  void require(const std::string& name, const std::string& option) const {
+    if (find(name)) return;
+    for (std::size_t i = 0; i < launch_.arguments.size(); ++i)
+      if (launch_.arguments[i].name == name || fmt::format("{}", i) == name)
+        wrong(fmt::format("{} {}: that argument is a value, not a buffer", option, name));
+    if (module_.variables().empty())
+      wrong(
+          fmt::format("{} names '{}'; name an --arg by the word before its = or by its number "
+                      "from 0",
+                      option, name));
+    variable_of(module_, name, option);
+  }
+
+  Array array(const std::string& name) const {
+    if (const auto buffer = find(name)) {
+      Array made = buffers_[*buffer].argument->array;
+      memory_.read(made.bytes.data(), done_.buffers[*buffer].address, done_.buffers[*buffer].bytes);
+      return made;
+    }
+    return variable(variable_of(module_, name, "--out"));
+  }
+
+  // By the type that --symbol gave, else the PTX's.
+  Array variable(const std::string& name) const {
+    Array made{.type = ArrayType::u8, .shape = {}, .bytes = {}};
+    for (const emulator::ModuleVariable& each : module_.variables()) {
+      if (each.name != name) continue;
+      made.bytes.resize(static_cast<std::size_t>(each.bytes));
+      const std::string word = each.type[0] == 'b' ? "u" + each.type.substr(1) : each.type;
+      if (const auto type = array_type(word)) made.type = *type;
+    }
+    for (const PtxLaunch::Symbol& each : launch_.symbols)
+      if (variable_of(module_, each.name, "--symbol") == name) made.type = each.value.type;
+    made.shape = {static_cast<std::int64_t>(made.bytes.size() / bytes_of(made.type))};
+    module_.read_variable(name, made.bytes.data(), static_cast<std::int64_t>(made.bytes.size()));
+    return made;
+  }
+
+  const PtxLaunch& launch_;
+  const std::vector<NamedArgument>& buffers_;
+  const emulator::Module& module_;
+  const emulator::Memory& memory_;
+  PtxLaunched& done_;
+};
+
 }  // namespace
+
+Extent extent_from(const std::string& option, const std::string& text) {
+  std::vector<std::uint32_t> parts;
+  for (const char *at = text.data(), *end = at + text.size(); at <= end;) {
+    std::uint32_t part = 0;
+    const auto read = std::from_chars(at, end, part);
+    if (read.ec != std::errc{} || (read.ptr != end && *read.ptr != ',') || parts.size() == 3)
+      wrong(fmt::format("{} got '{}'; it takes X, X,Y or X,Y,Z", option, text));
+    parts.push_back(part);
+    at = read.ptr + 1;
+  }
+  parts.resize(3, 1);
+  return {parts[0], parts[1], parts[2]};
+}
 
 PtxLaunch ptx_launch(const std::string& file, const LaunchWords& words, int threads) {
   PtxLaunch launch;
@@ -151,7 +206,7 @@ PtxLaunch ptx_launch(const std::string& file, const LaunchWords& words, int thre
   launch.target = words.target;
   emulator::LaunchRequest& request = launch.request;
   request.grid = extent_from("--grid", words.grid);
-  request.block = extent_from("--block", words.block);
+  if (!words.block.empty()) request.block = extent_from("--block", words.block);
   request.cluster = extent_from("--cluster", words.cluster);
   request.dynamic_shared_bytes = shared_bytes_from(words.shared);
   request.options.schedule =
@@ -168,9 +223,13 @@ PtxLaunch ptx_launch(const std::string& file, const LaunchWords& words, int thre
   for (const std::string& word : words.outputs) {
     const std::size_t equals = word.find('=');
     if (equals == word.npos) wrong(fmt::format("--out got '{}'; it takes NAME=FILE.npy", word));
-    launch.outputs.push_back(
-        {argument_of(launch, word.substr(0, equals)), word.substr(equals + 1)});
+    launch.outputs.push_back({word.substr(0, equals), word.substr(equals + 1)});
   }
+  for (const std::string& word : words.symbols) launch.symbols.push_back(symbol_from(word));
+  for (const std::string& word : words.checks) launch.checks.push_back(result_check(word));
+  for (const std::string& word : words.prints) launch.prints.push_back(result_print(word));
+  if (!words.suppress.empty()) launch.suppressions = read_suppressions(words.suppress);
+  launch.findings_code = static_cast<int>(integer_from("--exit-code", words.exit_code, 0, 255));
   return launch;
 }
 
@@ -181,8 +240,9 @@ void check_outputs(const PtxLaunch& launch, const std::filesystem::path& page) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
   };
   taken.insert(resolved(launch.path));
-  for (const KernelArgument& each : launch.arguments)
-    if (!each.file.empty()) taken.insert(resolved(each.file));
+  for (const NamedArgument& each : buffers_of(launch.arguments, {}))
+    if (!each.argument->file.empty()) taken.insert(resolved(each.argument->file));
+  for (const ResultCheck& each : launch.checks) taken.insert(resolved(each.file));
   const auto check = [&](const char* option, const std::filesystem::path& path) {
     if (!taken.insert(take(place_of_named_file(path))).second)
       wrong(fmt::format("{} names {}, which is read or written already; name another file", option,
@@ -196,55 +256,32 @@ PtxLaunched perform(const PtxLaunch& launch) {
   PtxLaunched done;
   done.text = ptx_text(launch.path, launch.target);
   emulator::Memory memory;
-  const emulator::Module module =
+  emulator::Module module =
       in_file(launch.path, [&] { return emulator::Module(memory, done.text, launch.target); });
-  done.kernel = whole_name(module, launch.kernel);
+  done.kernel = emulator::kernel_of(module.kernels(), launch.kernel, "--kernel");
   done.target = launch.target;
-  for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
-    const KernelArgument& each = launch.arguments[i];
-    if (!each.buffer) continue;
-    const auto bytes = static_cast<std::int64_t>(each.array.bytes.size());
-    const std::uint64_t address = memory.allocate(bytes);
-    if (each.written) memory.write(address, each.array.bytes.data(), bytes);
-    done.buffers.push_back(
-        {each.name.empty() ? fmt::format("arg{}", i) : each.name, address, bytes});
+  const std::vector<NamedArgument> buffers =
+      buffers_of(launch.arguments, names_in_source(launch.path, done.kernel));
+  const LaunchResults results(launch, buffers, module, memory, done);
+  results.check_names();
+  for (const NamedArgument& each : buffers) {
+    const Array& array = each.argument->array;
+    const auto bytes = static_cast<std::int64_t>(array.bytes.size());
+    const std::uint64_t address = memory.allocate(bytes, each.name);
+    if (each.argument->written) memory.write(address, array.bytes.data(), bytes);
+    done.buffers.push_back({each.name, address, bytes});
   }
+  for (const PtxLaunch::Symbol& each : launch.symbols)
+    module.write_variable(variable_of(module, each.name, "--symbol"), each.value.bytes.data(),
+                          static_cast<std::int64_t>(each.value.bytes.size()));
   emulator::LaunchRequest request = launch.request;
   request.kernel = done.kernel;
   const emulator::KernelInfo info = in_file(launch.path, [&] { return module.info(done.kernel); });
-  request.arguments = packed(launch.arguments, done.buffers, info.argument_bytes);
+  request.arguments = parameter_bytes(info, launch.arguments, done.buffers);
   done.report = emulator::launch(memory, module, request);
-  for (const PtxLaunch::Output& output : launch.outputs) {
-    const auto skipped =
-        std::count_if(launch.arguments.begin(),
-                      launch.arguments.begin() + static_cast<std::ptrdiff_t>(output.argument),
-                      [](const KernelArgument& each) { return each.buffer; });
-    const PlacedBuffer& buffer = done.buffers[static_cast<std::size_t>(skipped)];
-    Array array = launch.arguments[output.argument].array;
-    memory.read(array.bytes.data(), buffer.address, buffer.bytes);
-    if (done.report.completed) {
-      const std::string missing = unwritten_elements(memory, buffer, array);
-      if (!missing.empty()) done.unwritten.push_back(missing);
-    }
-    write_npy(output.path, array);
-  }
+  done.suppressed = suppress(done.report.findings, launch.suppressions);
+  results.take();
   return done;
-}
-
-std::string readable(const std::string& kernel) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> name(
-      abi::__cxa_demangle(kernel.c_str(), nullptr, nullptr, &status), std::free);
-  if (status != 0) return kernel;
-  std::string text = name.get();
-  if (text.starts_with("void ")) text.erase(0, 5);
-  // nvcc gives a namespace without a name a number of its own.
-  for (const std::string_view nameless : {"(anonymous namespace)::", "_GLOBAL__N__"})
-    for (std::size_t at; (at = text.find(nameless)) != text.npos;) {
-      const std::size_t end = text.find("::", at);
-      text.erase(at, end == text.npos ? text.npos : end + 2 - at);
-    }
-  return text;
 }
 
 std::string shape_words(const emulator::LaunchRequest& request) {
@@ -269,11 +306,13 @@ std::string shape_words(const emulator::LaunchRequest& request) {
 }
 
 nlohmann::ordered_json to_json(const emulator::Finding& finding) {
-  return {{"kind", name_of(finding.kind)},   {"kernel", finding.kernel},
-          {"block", finding.block},          {"thread", finding.thread},
-          {"ptx_line", finding.ptx_line},    {"source", finding.source},
-          {"message", finding.message},      {"count", finding.count},
-          {"inlined_at", finding.inlined_at}};
+  return {{"kind", name_of(finding.kind)},    {"kernel", finding.kernel},
+          {"block", finding.block},           {"thread", finding.thread},
+          {"ptx_line", finding.ptx_line},     {"source", finding.source},
+          {"message", finding.message},       {"count", finding.count},
+          {"inlined_at", finding.inlined_at}, {"address", finding.address},
+          {"access", finding.access},         {"object", finding.object},
+          {"cuda", cuda_words(finding)},      {"cure", cure_of(finding)}};
 }
 
 }  // namespace microscale
