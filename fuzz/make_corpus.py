@@ -147,7 +147,8 @@ def ptx_seeds():
 { .reg .b32 %r<9>; .reg .pred p, q; .local .align 8 .b8 depot[24];
 .loc 1 2 3, function_name L+4, inlined_at 1 4 5
 T: .branchtargets A, B; brx.idx %r1, T; A: @!p bra B; { .param .b64 a; .param .b32 b; .param .b32 r;
-call.uni (r), f, (a, b); } { .reg .b32 %r<2>; mov.b32 %r1, ~-4; } B: setp.eq.s32 p|_, %r0, 0d3FF0000000000000, !q;
+call.uni (r), f, (a, b); .reg .b64 fn; mov.b64 fn, f; P: .callprototype (.param .b32 _) _ (.param .b64 _, .param .b32 _);
+call (r), fn, (a, b), P; } { .reg .b32 %r<2>; mov.b32 %r1, ~-4; } B: setp.eq.s32 p|_, %r0, 0d3FF0000000000000, !q;
 /* c */ mov.b64 _, t+2; ld.global.b32 %r8, [t+-2]; }
 .section .debug_info { .b8 1 }
 """

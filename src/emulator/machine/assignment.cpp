@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "emulator/machine/undefined_values.hpp"
+
 namespace microscale::emulator {
 namespace {
 
@@ -126,6 +128,9 @@ void mark_unproven(Program& program) {
   for (const ProgramFunction& function : program.functions) {
     Paths(program, function).walk([&](std::uint32_t pc, const Bits& written) {
       OpInfo& info = program.info[pc];
+      info.sources.assign(info.reads.begin(),
+                          info.reads.end() - static_cast<std::ptrdiff_t>(info.late_reads));
+      if (decides_something(info.opcode)) program.code[pc].flags |= decides;
       std::vector<std::uint32_t> left;
       std::uint32_t guards = 0, late = 0;
       const std::size_t first_late = info.reads.size() - info.late_reads;
@@ -142,6 +147,9 @@ void mark_unproven(Program& program) {
       if (!info.reads.empty()) program.code[pc].flags |= checks_reads;
     });
   }
+  program.tracked.resize(program.register_count);
+  for (std::uint32_t reg = 0; reg < program.register_count; ++reg)
+    program.tracked[reg] = has(looked, reg);
   for (std::size_t pc = 0; pc < program.code.size(); ++pc) {
     OpInfo& info = program.info[pc];
     if (std::any_of(info.writes.begin(), info.writes.end(),

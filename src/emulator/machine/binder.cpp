@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "emulator/memory/access.hpp"
 #include "emulator/ptx/names.hpp"
 
 namespace microscale::emulator {
@@ -30,13 +31,13 @@ std::string width_of(Type type) {
 }
 
 Rows::Rows(Program& program) : program_(program) {
-  scratch_ = own(64);
+  scratch_ = own(128);
   program_.constants.resize(1);
 }
 
 Slot Rows::own(int bits) {
   const Slot slot = program_.row_bytes;
-  program_.row_bytes += bits == 64 ? 256 : 128;
+  program_.row_bytes += bits == 128 ? 2 * row_bytes_64 : bits == 64 ? row_bytes_64 : 128;
   return slot;
 }
 
@@ -67,6 +68,8 @@ Slot Rows::special(ptx::SpecialRegister special, int component) {
   const auto [place, made] = specials_.try_emplace({static_cast<int>(special), component}, 0);
   if (made) {
     place->second = own(32);
+    program_.reserved_shared |= special >= ptx::SpecialRegister::reserved_smem_offset_begin &&
+                                special <= ptx::SpecialRegister::reserved_smem_offset_1;
     program_.specials.push_back({special, static_cast<std::uint8_t>(component), place->second});
   }
   return place->second;
@@ -146,7 +149,8 @@ std::uint32_t Binder::bind_register(const Operand& operand, Type type, bool wide
   const ptx::Register& reg = function_.text->registers[operand.index];
   const int has = ptx::bits_of(reg.type), needs = ptx::bits_of(type);
   // 8-bit values have no registers of their own width but .b8, and go in 16-bit ones.
-  if (has != needs && !(wider && has > needs && has <= 64) && !(needs == 8 && has == 16)) {
+  if (has != needs && !(wider && has > needs && has <= 64 && needs <= 64) &&
+      !(needs == 8 && has == 16)) {
     refuse(fmt::format("takes register {} of {} bits as .{}", reg.name, has, ptx::name_of(type)));
     return 0;
   }
@@ -173,6 +177,10 @@ bool Binder::immediate(const Operand& operand, std::int64_t& value) const {
 
 Slot Binder::source(const Operand& operand, Type type, bool wider) {
   const int bits = ptx::bits_of(type);
+  if (bits == 128 && operand.kind != Kind::reg) {
+    refuse("takes 128 bits from what is no register of them");
+    return 0;
+  }
   switch (operand.kind) {
     case Kind::reg:
       return bind_register(operand, type, wider, false);
@@ -186,6 +194,9 @@ Slot Binder::source(const Operand& operand, Type type, bool wider) {
       return bits == 64 ? rows_.constant64(static_cast<std::uint64_t>(address))
                         : rows_.constant32(static_cast<std::uint32_t>(address));
     }
+    case Kind::function:
+      if (bits != 64) refuse("takes the address of a function as other than 64 bits");
+      return rows_.constant64(function_window + 16 * std::uint64_t{operand.index});
     case Kind::integer:
     case Kind::real32:
     case Kind::real64: {

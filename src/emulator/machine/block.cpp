@@ -125,6 +125,22 @@ void Block::special(const SpecialRow& which, std::uint32_t warp, std::uint32_t* 
       case SpecialRegister::total_smem_size:
         all(shared + static_cast<std::uint32_t>(launch().program.shared_bytes));
         return;
+      case SpecialRegister::aggr_smem_size:
+        all(shared + static_cast<std::uint32_t>(launch().program.shared_bytes + reserved_bytes));
+        return;
+      case SpecialRegister::reserved_smem_offset_begin:
+      case SpecialRegister::reserved_smem_offset_0:
+        all(static_cast<std::uint32_t>(launch().reserved_from()));
+        return;
+      case SpecialRegister::reserved_smem_offset_1:  // what cooperative groups have of it
+        all(static_cast<std::uint32_t>(launch().reserved_from() + reserved_bytes / 2));
+        return;
+      case SpecialRegister::reserved_smem_offset_end:
+        all(static_cast<std::uint32_t>(launch().reserved_from() + reserved_bytes));
+        return;
+      case SpecialRegister::reserved_smem_offset_cap:
+        all(reserved_bytes);
+        return;
       case SpecialRegister::envreg1:
         all(static_cast<std::uint32_t>(launch().grid_workspace >> 32));
         return;

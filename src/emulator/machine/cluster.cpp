@@ -34,8 +34,11 @@ ClusterShape shape_of(const LaunchState& launch) {
   ClusterShape shape;
   shape.blocks = launch.shape.cluster_blocks();
   shape.warps = (launch.shape.threads() + warp_lanes - 1) / warp_lanes;
-  shape.shared_bytes =
-      static_cast<std::uint64_t>(launch.program.shared_bytes) + launch.shape.dynamic_shared_bytes;
+  shape.shared_bytes = shape.zeros_from = launch.shared_bytes();
+  if (launch.program.reserved_shared) {
+    shape.zeros_from = launch.reserved_from();
+    shape.shared_bytes = shape.zeros_from + reserved_bytes;
+  }
   shape.local_bytes = static_cast<std::uint64_t>(launch.program.local_bytes);
   return shape;
 }

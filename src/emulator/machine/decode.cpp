@@ -8,7 +8,9 @@
 #include "emulator/machine/assignment.hpp"
 #include "emulator/machine/binder.hpp"
 #include "emulator/machine/matrix_registers.hpp"
+#include "emulator/memory/access.hpp"
 #include "emulator/ops/system_calls.hpp"
+#include "emulator/ptx/calls.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -29,11 +31,13 @@ class Decoder {
     shared_ = std::move(shared.value());
     if (Status status = add_function(entry_); !status) return status.failure();
     for (std::size_t i = 0; i < functions_.size(); ++i) {  // grows while bodies are looked through
-      for (const ptx::Instruction& in : functions_[i].text->code)
+      const ptx::Function& text = *functions_[i].text;
+      for (const ptx::Instruction& in : text.code)
         if (in.opcode == "call")
-          if (Status status = add_callee(in); !status) return status.failure();
+          if (Status status = add_callees(text, in); !status) return status.failure();
     }
-    if (Status status = refuse_recursion(); !status) return status.failure();
+    find_reachable();
+    if (Status status = refuse_recursive_arrays(); !status) return status.failure();
     for (FunctionState& function : functions_)
       if (Status status = decode_body(function); !status) return status.failure();
     finish();
@@ -60,10 +64,6 @@ class Decoder {
     function.name = std::string(text.name);
     function.first_register = program_.register_count;
     for (const ptx::Register& reg : text.registers) {
-      if (reg.type == ptx::Type::b128)
-        return failure(
-            fmt::format("function {}: register {} has 128 bits, which this machine has not",
-                        text.name, reg.name));
       function.registers.emplace_back(reg.name);
       state.registers.push_back(reg.type == ptx::Type::pred ? rows_.predicate()
                                                             : rows_.own(ptx::bits_of(reg.type)));
@@ -71,6 +71,7 @@ class Decoder {
     }
     function.slots = state.registers;
     program_.register_count += static_cast<std::uint32_t>(text.registers.size());
+    function.call_begin = static_cast<std::uint32_t>(program_.call_bytes);
     for (std::size_t i = 0; i < text.variables.size(); ++i) {
       const ptx::Variable& variable = text.variables[i];
       std::int64_t offset = -1;
@@ -81,24 +82,45 @@ class Decoder {
       }
       state.call_offset.push_back(offset);
     }
+    function.call_end = static_cast<std::uint32_t>(program_.call_bytes);
     program_.functions.push_back(std::move(function));
     functions_.push_back(std::move(state));
     return success();
   }
 
-  Status add_callee(const ptx::Instruction& in) {
-    const Operand& callee = in.operands.size() == 3 ? in.operands[1] : Operand{};
-    if (callee.kind != Operand::Kind::function)
-      return failure(fmt::format(
-          "line {}: call of no function by name; indirect calls are not known", in.line));
-    if (system_callee(in)) return success();
+  Status add_callees(const ptx::Function& caller, const ptx::Instruction& in) {
+    if (in.operands[1].kind == Operand::Kind::function) {
+      if (system_callee(in)) return success();
+      return add_once(in.operands[1].index);
+    }
+    for (std::size_t i = 0; i < module_.functions().size(); ++i)
+      if (ptx::may_call(caller, in, module_.functions()[i]))
+        if (Status status = add_once(i); !status) return status;
+    return success();
+  }
+
+  Status add_once(std::size_t index) {
     for (const FunctionState& each : functions_)
-      if (each.index == callee.index) return success();
-    return add_function(callee.index);
+      if (each.index == index) return success();
+    return add_function(index);
+  }
+
+  // The functions that a call may go to, by their number.
+  std::vector<std::uint32_t> callees(const FunctionState& caller,
+                                     const ptx::Instruction& in) const {
+    std::vector<std::uint32_t> found;
+    for (const FunctionState& each : functions_) {
+      const ptx::Function& text = module_.functions()[each.index];
+      if (in.operands[1].kind == Operand::Kind::function ? each.index == in.operands[1].index
+                                                         : ptx::may_call(*caller.text, in, text))
+        found.push_back(each.number);
+    }
+    return found;
   }
 
   // Of a call: the function that the machine has in place of a body; null if it is none.
   const SystemFunction* system_callee(const ptx::Instruction& in) const {
+    if (in.operands[1].kind != Operand::Kind::function) return nullptr;
     const ptx::Function& callee = module_.functions()[in.operands[1].index];
     return callee.has_body ? nullptr : system_function(callee.name);
   }
@@ -108,31 +130,35 @@ class Decoder {
                          [&](const FunctionState& f) { return f.index == index; });
   }
 
-  // Registers are not stacked, so no function may call itself.
-  Status refuse_recursion() {
-    std::vector<int> state(functions_.size(), 0);  // 1 on the way, 2 done
-    std::vector<std::pair<std::uint32_t, std::size_t>> stack{{0, 0}};
-    state[0] = 1;
-    while (!stack.empty()) {
-      auto& [number, next] = stack.back();
-      const std::vector<ptx::Instruction>& code = functions_[number].text->code;
-      while (next < code.size() && (code[next].opcode != "call" || system_callee(code[next])))
-        ++next;
-      if (next == code.size()) {
-        state[number] = 2;
-        stack.pop_back();
-        continue;
-      }
-      const ptx::Instruction& in = code[next++];
-      const std::uint32_t callee = function_of(in.operands[1].index).number;
-      if (state[callee] == 1)
-        return failure(fmt::format("line {}: {} calls itself, which this machine does not do",
-                                   in.line, functions_[callee].text->name));
-      if (state[callee] == 0) {
-        state[callee] = 1;
-        stack.emplace_back(callee, 0);
+  // Which function can come to which by calls.
+  void find_reachable() {
+    const std::size_t count = functions_.size();
+    reaches_.assign(count, std::vector<bool>(count, false));
+    for (std::size_t start = 0; start < count; ++start) {
+      std::vector<std::size_t> work{start};
+      while (!work.empty()) {
+        const FunctionState& from = functions_[work.back()];
+        work.pop_back();
+        for (const ptx::Instruction& in : from.text->code) {
+          if (in.opcode != "call") continue;
+          for (const std::uint32_t to : callees(from, in))
+            if (!reaches_[start][to]) {
+              reaches_[start][to] = true;
+              work.push_back(to);
+            }
+        }
       }
     }
+  }
+
+  // A variable in local memory has one place for all calls of its function.
+  Status refuse_recursive_arrays() const {
+    for (const FunctionState& each : functions_)
+      if (reaches_[each.number][each.number] && each.text->local_bytes > 0)
+        return failure(fmt::format(
+            "line {}: {} can call itself and has arrays in local memory, of which this machine "
+            "keeps one for all calls",
+            each.text->line, each.text->name));
     return success();
   }
 
@@ -168,7 +194,23 @@ class Decoder {
     const ptx::Instruction& in = binder.in;
     if (const SystemFunction* callee = system_callee(in))
       return bind_system_call(binder, function, *callee);
-    const FunctionState& callee = function_of(in.operands[1].index);
+    if (in.operands[1].kind == Operand::Kind::reg) {
+      IndirectCall call;
+      for (const std::uint32_t to : callees(function, in))
+        call[function_window + 16 * functions_[to].index] = add_site(binder, function, to);
+      binder.op.a = binder.source(in.operands[1], ptx::Type::b64);
+      binder.op.extra = static_cast<std::uint32_t>(program_.indirect_calls.size());
+      program_.indirect_calls.push_back(std::move(call));
+      return binder.use("call.indirect");
+    }
+    binder.op.extra = add_site(binder, function, function_of(in.operands[1].index).number);
+    binder.use("call");
+  }
+
+  // The site of a call of function `number`: its index.
+  std::uint32_t add_site(Binder& binder, const FunctionState& function, std::uint32_t number) {
+    const ptx::Instruction& in = binder.in;
+    const FunctionState& callee = functions_[number];
     const std::size_t params = callee.text->params.size();
     CallSite site;
     for (std::size_t i = 0; i < in.operands[2].parts.size() && i < params; ++i)
@@ -182,16 +224,17 @@ class Decoder {
            static_cast<std::uint32_t>(call_offset(function, in.operands[0].parts[i])),
            static_cast<std::uint32_t>(callee.text->results[i].bytes)});
     if (site.arguments.size() != params || site.results.size() != callee.text->results.size())
-      return binder.refuse("has other arguments or results than the function");
+      binder.refuse("has other arguments or results than the function");
     for (const std::vector<CallCopy>* copies : {&site.arguments, &site.results})
       for (const CallCopy& copy : *copies)
         if (copy.from >= program_.call_bytes || copy.to >= program_.call_bytes)
-          return binder.refuse("has an argument or result that is no .param variable");
+          binder.refuse("has an argument or result that is no .param variable");
     site.target = callee.number;  // a function still
     site.back = static_cast<std::uint32_t>(program_.code.size() + 1);
-    binder.op.extra = static_cast<std::uint32_t>(program_.calls.size());
+    if (callee.number == function.number || reaches_[callee.number][function.number])
+      site.keeps = static_cast<std::int32_t>(function.number);
     program_.calls.push_back(std::move(site));
-    binder.use("call");
+    return static_cast<std::uint32_t>(program_.calls.size() - 1);
   }
 
   Status decode_body(const FunctionState& function) {
@@ -260,6 +303,7 @@ class Decoder {
   Program program_;
   Rows rows_;
   std::vector<FunctionState> functions_;
+  std::vector<std::vector<bool>> reaches_;  // by number: whether one can come to the other by calls
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // atom and red.
 #include <string>
+#include <vector>
 
 #include "emulator/machine/memory_words.hpp"
 #include "emulator/ops/address.hpp"
@@ -12,6 +13,12 @@ namespace {
 
 bool atomic_type(Type type, AtomicType& out) {
   switch (type) {
+    case Type::b16:
+      out = AtomicType::b16;
+      return true;
+    case Type::b128:
+      out = AtomicType::b128;
+      return true;
     case Type::b32:
       out = AtomicType::b32;
       return true;
@@ -53,6 +60,27 @@ bool atomic_type(Type type, AtomicType& out) {
   }
 }
 
+// Elements side by side, each for itself: op.list has the results' rows, if any, then the
+// operands'.
+void vector(Binder& b, std::size_t count, Type type, const BoundAddress& bound, bool returns) {
+  const auto bind = [&](const ptx::Operand& operand, bool writes,
+                        std::vector<std::uint32_t>& slots) {
+    if (operand.kind != ptx::Operand::Kind::vector || operand.parts.size() != count)
+      return b.refuse("has a vector of another length than its name says");
+    for (const ptx::Operand& part : operand.parts)
+      slots.push_back(writes ? b.destination(part, type) : b.source(part, type));
+  };
+  std::vector<std::uint32_t> slots;
+  if (returns) bind(b.operand(0), true, slots);
+  bind(b.operand(returns ? 2 : 1), false, slots);
+  if (b.refused()) return;
+  b.op.d = static_cast<Slot>(b.op.count);  // the type; lists() sets the count
+  b.lists(slots);
+  b.op.a = bound.slot;
+  b.op.value = bound.offset;
+  b.use("atom.vector");
+}
+
 }  // namespace
 
 bool decode_atomic(Binder& b) {
@@ -66,6 +94,7 @@ bool decode_atomic(Binder& b) {
   b.take("noftz");
   const std::string_view word =
       b.take_one_of({"exch", "cas", "add", "inc", "dec", "min", "max", "and", "or", "xor"});
+  const std::string_view width = b.take_one_of({"v2", "v4", "v8"});
   Type type = Type::u32;
   AtomicType its = AtomicType::u32;
   if (word.empty() || !b.take_type(type) || !atomic_type(type, its))
@@ -82,15 +111,25 @@ bool decode_atomic(Binder& b) {
                                              : AtomicOp::bit_xor;
   const std::size_t first = returns ? 1 : 0;
   const BoundAddress bound = bind_address(b, b.operand(first), space);
+  b.op.mode = static_cast<std::uint8_t>(operation);
+  b.op.count = static_cast<std::uint8_t>(its);
+  b.op.extra = AccessBits::make(space, bound.wide, 0, false, 0, order, scope, returns).bits;
+  if (!width.empty()) {
+    const bool arithmetic =
+        operation == AtomicOp::add || operation == AtomicOp::min || operation == AtomicOp::max;
+    if (!is_float(type) || !arithmetic || (type == Type::f32 && operation != AtomicOp::add))
+      return b.refuse("has an operation or type that vectors have not"), true;
+    return vector(b, static_cast<std::size_t>(width[1] - '0'), type, bound, returns), true;
+  }
+  if ((its == AtomicType::b16 && operation != AtomicOp::cas) ||
+      (its == AtomicType::b128 && operation != AtomicOp::cas && operation != AtomicOp::exch))
+    return b.refuse("has an operation that values of its width have not"), true;
   if (returns) b.op.d = b.destination(0, type);
   const bool compares = operation == AtomicOp::cas;
   if (compares) b.op.c = b.source(first + 1, type);
   b.op.b = b.source(first + (compares ? 2 : 1), type);
   b.op.a = bound.slot;
   b.op.value = bound.offset;
-  b.op.mode = static_cast<std::uint8_t>(operation);
-  b.op.count = static_cast<std::uint8_t>(its);
-  b.op.extra = AccessBits::make(space, bound.wide, 0, false, 0, order, scope, returns).bits;
   b.use("atom");
   return true;
 }

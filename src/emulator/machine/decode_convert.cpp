@@ -93,10 +93,27 @@ void narrow(Binder& b, Type to, Type from, std::string_view rounding, int flags)
                                     : "integer." + std::to_string(b.row_bits(b.operand(1), from))));
 }
 
+// cvt.pack.sat.s8.s32.b32 d, a, b, c: two integers, saturated, below the low bits of c.
+void pack(Binder& b) {
+  const std::string_view to = b.take_one_of({"s16", "u16", "s8", "u8", "s4", "u4", "s2", "u2"});
+  const int bits = to.size() < 2 ? 0 : to == "s16" || to == "u16" ? 16 : to[1] - '0';
+  const bool takes_c = bits < 16;
+  if (bits == 0 || !b.take("sat") || !b.take("s32") || b.take("b32") != takes_c)
+    return b.refuse("is not known in this form");
+  b.op.mode = static_cast<std::uint8_t>(bits);
+  b.op.value = to[0] == 's';
+  b.op.d = b.destination(0, Type::u32);
+  b.op.a = b.source(1, Type::s32);
+  b.op.b = b.source(2, Type::s32);
+  b.op.c = takes_c ? b.source(3, Type::b32) : b.rows().constant32(0);
+  b.use("pack.integers");
+}
+
 }  // namespace
 
 bool decode_convert(Binder& b) {
   if (b.in.opcode != "cvt") return false;
+  if (b.take("pack")) return pack(b), true;
   for (const std::string_view word : b.in.modifiers)
     if (is_small(word)) return small(b), true;
   Type to = Type::u32, from = Type::u32;

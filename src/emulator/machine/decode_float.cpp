@@ -41,6 +41,24 @@ void extreme(Binder& b, Type type) {
   b.use(key);
 }
 
+// add, sub and fma in FP32 whose first operands are of 16 bits: add.f32.bf16 d, a, c.
+void mixed(Binder& b, Type narrow) {
+  const std::string_view rounding = b.take_one_of({"rn", "rz", "rm", "rp"});
+  const bool saturates = b.take("sat"), fused = b.in.opcode == "fma";
+  if (fused && rounding.empty()) return b.refuse("needs .rn, .rz, .rm or .rp");
+  std::string key = "mixed." + std::string(b.in.opcode) + "." + std::string(ptx::name_of(narrow));
+  if (saturates) key += ".sat";
+  if (!rounding.empty() && rounding != "rn") {
+    key = "directed." + key;
+    b.op.mode = rounding == "rz" ? 1 : rounding == "rm" ? 2 : 3;
+  }
+  b.op.d = b.destination(0, Type::f32);
+  b.op.a = b.source(1, narrow);
+  b.op.b = b.source(2, fused ? narrow : Type::f32);
+  if (fused) b.op.c = b.source(3, Type::f32);
+  b.use(key);
+}
+
 }  // namespace
 
 bool decode_float(Binder& b) {
@@ -54,6 +72,11 @@ bool decode_float(Binder& b) {
   const bool pair = b.take("f32x2");  // in a 64-bit register, for which PTX has no type
   if (!pair && (!b.take_type(type) || !is_float(type)))
     return b.refuse("has no type that this machine knows"), true;
+  if (Type narrow = Type::f16; type == Type::f32 && !pair && b.take_type(narrow)) {
+    if (narrow != Type::f16 && narrow != Type::bf16)
+      return b.refuse("takes operands of f16 or bf16 beside f32"), true;
+    return mixed(b, narrow), true;
+  }
   const std::string name = pair ? "f32x2" : std::string(ptx::name_of(type));
   if (pair) type = Type::b64;
   if (opcode == "min" || opcode == "max") return extreme(b, type), true;

@@ -1,4 +1,5 @@
-// add sub mul mad div rem min max abs neg sad mul24 dp4a dp2a and the carried forms, of integers.
+// add sub mul mad div rem min max abs neg sad mul24 mad24 dp4a dp2a and the carried forms, of
+// integers.
 #include <string>
 
 #include "emulator/machine/binder.hpp"
@@ -29,6 +30,21 @@ void carried(Binder& b, bool takes, bool subtracts) {
   b.use("carried." + width_of(type));
 }
 
+// mad.lo.cc, madc.hi and their like: the same carry.
+void carried_product(Binder& b, bool takes) {
+  const std::string_view part = b.take_one_of({"lo", "hi"});
+  const bool gives = b.take("cc");
+  Type type = Type::u32;
+  if (!b.take_type(type) || part.empty() || ptx::bits_of(type) < 32)
+    return b.refuse("needs .lo or .hi and a type of 32 or 64 bits");
+  b.op.mode = static_cast<std::uint8_t>((takes ? 1 : 0) | (gives ? 2 : 0) | (part == "hi" ? 8 : 0) |
+                                        (is_signed(type) ? 16 : 0));
+  b.op.extra = b.program().carry_predicate;
+  two_sources(b, type);
+  b.op.c = b.source(3, type);
+  b.use("carried.product." + width_of(type));
+}
+
 Type doubled(Type type) {
   switch (type) {
     case Type::u16:
@@ -50,7 +66,8 @@ void multiply(Binder& b, bool adds) {
   if (part.empty()) return b.refuse("needs .lo, .hi or .wide");
   std::string key = std::string(b.in.opcode) + "." + std::string(part);
   if (saturates) key += ".sat";
-  key += "." + (part == "lo" && b.in.opcode != "mul24" ? width_of(type) : sign_and_width(type));
+  const bool of_24 = b.in.opcode == "mul24" || b.in.opcode == "mad24";
+  key += "." + (part == "lo" && !of_24 ? width_of(type) : sign_and_width(type));
   const Type wide = part == "wide" ? doubled(type) : type;
   b.op.d = b.destination(0, wide);
   b.op.a = b.source(1, type);
@@ -78,13 +95,15 @@ void dot_product(Binder& b) {
 bool decode_integer(Binder& b) {
   const std::string_view opcode = b.in.opcode;
   if (opcode == "addc" || opcode == "subc") return carried(b, true, opcode == "subc"), true;
+  if (opcode == "madc" || (opcode == "mad" && b.in.has("cc")))
+    return carried_product(b, opcode == "madc"), true;
   if (opcode == "dp4a" || opcode == "dp2a") return dot_product(b), true;
   if (!b.in.modifiers.empty()) {
     const auto type = ptx::type_of(b.in.modifiers.back());
     if ((type && is_float(*type)) || b.in.modifiers.back() == "f32x2") return false;
   }
-  if (opcode == "mul" || opcode == "mul24" || opcode == "mad")
-    return multiply(b, opcode == "mad"), true;
+  if (opcode == "mul" || opcode == "mul24" || opcode == "mad" || opcode == "mad24")
+    return multiply(b, opcode.starts_with("mad")), true;
   if ((opcode == "add" || opcode == "sub") && b.in.has("cc"))
     return carried(b, false, opcode == "sub"), true;
   const bool plain = opcode == "add" || opcode == "sub",

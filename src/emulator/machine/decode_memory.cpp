@@ -1,4 +1,5 @@
 // ld, st, prefetch and their like, fences.
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <vector>
@@ -29,6 +30,16 @@ bool bind_values(Binder& b, const Operand& operand, Type type, std::size_t count
   if (parts.size() != count) {
     b.refuse("has a vector of another length than its name says");
     return false;
+  }
+  if (type == Type::b128) {  // as two of 64 bits
+    std::vector<std::uint32_t> halves;
+    for (const Operand& part : parts) {
+      const Slot slot = loads ? b.destination(part, type) : b.source(part, type);
+      halves.insert(halves.end(), {slot, slot + row_bytes_64});
+    }
+    b.lists(halves);
+    container = 64;
+    return !b.refused();
   }
   container = 0;
   for (const Operand& part : parts)
@@ -62,7 +73,7 @@ void load_or_store(Binder& b, bool loads) {
   const std::string_view vector = b.take_one_of({"v2", "v4", "v8"});
   const std::size_t count = vector.empty() ? 1 : static_cast<std::size_t>(vector[1] - '0');
   Type type = Type::b32;
-  if (!b.take_type(type) || ptx::bits_of(type) > 64 || type == Type::pred)
+  if (!b.take_type(type) || type == Type::pred)
     return b.refuse("has no type that this machine knows");
   const Operand& address = b.operand(loads ? 1 : 0);
   const BoundAddress bound = bind_address(b, address, space);
@@ -75,7 +86,8 @@ void load_or_store(Binder& b, bool loads) {
   b.op.value = bound.offset;
   b.op.extra =
       AccessBits::make(
-          space, bound.wide, std::countr_zero(static_cast<unsigned>(ptx::bits_of(type) / 8)),
+          space, bound.wide,
+          std::countr_zero(static_cast<unsigned>(std::min(ptx::bits_of(type), 64) / 8)),
           is_signed(type), std::countr_zero(static_cast<unsigned>(container) / 16), order, scope)
           .bits;
   if (space != Space::param) return b.use(loads ? "ld" : "st");

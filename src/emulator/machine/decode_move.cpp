@@ -1,5 +1,5 @@
-// mov in all its forms, cvta, mapa, isspacep, and the special registers that change while a warp
-// runs.
+// mov in all its forms, cvta, mapa, getctarank, isspacep, and the special registers that change
+// while a warp runs.
 #include <string>
 #include <vector>
 
@@ -26,6 +26,25 @@ Type part_type(Type whole, std::size_t parts) {
     default:
       return Type::b64;
   }
+}
+
+// mov.b128 d, a; of vectors {low, high}, which are then two registers of 64 bits.
+void move_128(Binder& b) {
+  std::vector<std::uint32_t> slots;
+  for (const std::size_t position : {0u, 1u}) {
+    const Operand& operand = b.operand(position);
+    const bool reads = position == 1;
+    if (operand.kind != Kind::vector) {
+      const Slot slot = reads ? b.source(operand, Type::b128) : b.destination(operand, Type::b128);
+      slots.insert(slots.end(), {slot, slot + row_bytes_64});
+      continue;
+    }
+    if (operand.parts.size() != 2) return b.refuse("has a vector that does not fit");
+    for (const Operand& part : operand.parts)
+      slots.push_back(reads ? b.source(part, Type::b64) : b.destination(part, Type::b64));
+  }
+  b.lists(slots);
+  b.use("mov.128");
 }
 
 // mov.b32 d, {a, b} and mov.b32 {d, e}, a.
@@ -64,6 +83,7 @@ void move(Binder& b) {
   }
   Type type = Type::b32;
   if (!b.take_type(type)) return b.refuse("has no type that this machine knows");
+  if (type == Type::b128) return move_128(b);
   const Operand& from = b.operand(1);
   if (from.kind == Kind::vector) return pack_or_unpack(b, type, true);
   if (b.operand(0).kind == Kind::vector) return pack_or_unpack(b, type, false);
@@ -134,6 +154,13 @@ bool decode_move(Binder& b) {
     b.op.a = b.source(1, type);
     b.op.b = b.source(2, Type::u32);
     b.use(std::string("mapa.") + (shared ? "shared." : "generic.") + width_of(type));
+  } else if (opcode == "getctarank") {
+    const bool shared = b.take("shared::cluster");
+    Type type = Type::u32;
+    if (!b.take_type(type)) return b.refuse("has no type"), true;
+    b.op.d = b.destination(0, Type::u32);
+    b.op.a = b.source(1, type);
+    b.use(std::string("getctarank.") + (shared ? "shared." : "generic.") + width_of(type));
   } else {
     return false;
   }

@@ -26,6 +26,9 @@ struct LaunchShape {
   std::uint64_t blocks() const { return std::uint64_t{grid[0]} * grid[1] * grid[2]; }
 };
 
+/// Of each block, behind its own: zeros, for kernels that name them (Program::reserved_shared).
+inline constexpr std::uint32_t reserved_bytes = 1024;
+
 struct LaunchState {
   const Program& program;
   const LaunchShape shape;
@@ -41,6 +44,13 @@ struct LaunchState {
   std::atomic<std::uint64_t> executed{0};  // warp-instructions
   std::atomic<bool> stopped{false};        // after a fatal finding, or by the caller
   std::atomic<bool> interrupted{false};    // by the caller
+
+  /// Of a block, static and dynamic.
+  std::uint64_t shared_bytes() const {
+    return static_cast<std::uint64_t>(program.shared_bytes) + shape.dynamic_shared_bytes;
+  }
+  /// Where reserved_bytes begin.
+  std::uint64_t reserved_from() const { return (shared_bytes() + 127) / 128 * 128; }
 };
 
 }  // namespace microscale::emulator

@@ -27,7 +27,7 @@ void Recorder::add(const WarpRows& warp, std::uint32_t instruction, std::uint32_
     for (std::size_t i = 0; i < warp_lanes; ++i) {
       const int bits = names_[reg].bits;
       values.lanes[i] = bits == 1    ? warp.predicates[slots_[reg]] >> i & 1
-                        : bits == 64 ? warp.row64(slots_[reg])[i]
+                        : bits >= 64 ? warp.row64(slots_[reg])[i]
                                      : warp.row32(slots_[reg])[i];
     }
     step.written.push_back(std::move(values));

@@ -62,6 +62,8 @@ void Warp::start(const Program& program, Block& block, std::uint32_t index, std:
   merge_pc_ = ~0u;
   executed_ = 0;
   forced_ = passes_ = false;
+  frames_.clear();
+  undefined_.reset();
   flight_.start(program);
   base[0] = memory;
   base[1] = const_cast<std::uint8_t*>(program.constants.data()->bytes) + constants_bias;
@@ -90,21 +92,36 @@ Agent Warp::agent(const Op& op) const {
 }
 
 Warp::Outcome Warp::run(std::int64_t quantum) {
-  return recorder_ || block_->counts() ? run_groups<true>(quantum) : run_groups<false>(quantum);
+  const bool watched = recorder_ || block_->counts();
+  if (undefined_)
+    return watched ? run_groups<true, true>(quantum) : run_groups<false, true>(quantum);
+  return watched ? run_groups<true, false>(quantum) : run_groups<false, false>(quantum);
 }
 
 /// `op` when a flag of it is set.
 Step Warp::run_checked(const Op& op, std::uint32_t lanes) {
+  if ((op.flags & (checks_reads | decides)) == checks_reads && reads_undefined(lanes)) {
+    begin_undefined();
+    const Step step = run_undefined(op, lanes);
+    return step == Step::next ? carry_on() : step;
+  }
   if (op.flags & (checks_reads | touches_matrix)) check_registers(op, lanes);
   if (!lanes) return Step::next;
+  const OpInfo& info = program_->info[index_of(op)];
+  const auto mark = [&] {
+    for (const std::uint32_t reg : info.writes) written_[reg] |= lanes;
+  };
+  // Before it runs: a load may find that what it wrote is undefined. Reads that only the handler
+  // knows may be of what it writes.
+  const bool tracks = op.flags & tracks_writes;
+  if (tracks && info.late_reads == 0) mark();
   const Step step = op.run(op, *this, lanes);
-  if ((op.flags & tracks_writes) && step != Step::wait)
-    for (const std::uint32_t reg : program_->info[index_of(op)].writes) written_[reg] |= lanes;
+  if (tracks && info.late_reads != 0 && step != Step::wait) mark();
   return step;
 }
 
-/// `watched`: somebody counts or records.
-template <bool watched>
+/// `watched`: somebody counts or records. `undefined`: there are undefined values to look after.
+template <bool watched, bool undefined>
 Warp::Outcome Warp::run_groups(std::int64_t quantum) {
   for (Group& group : others_)
     if (group.state == Group::State::retry) group.state = Group::State::ready;
@@ -113,6 +130,8 @@ Warp::Outcome Warp::run_groups(std::int64_t quantum) {
   const Op* const code = program_->code.data();
   [[maybe_unused]] std::uint64_t* const counts = block_->counts();
   for (;;) {
+    if constexpr (!undefined)
+      if (undefined_) return run(quantum);
     std::uint32_t pc = active_.pc;
     straight_from_ = pc;
     Step step = Step::next;
@@ -125,7 +144,9 @@ Warp::Outcome Warp::run_groups(std::int64_t quantum) {
           ++counts[2 * pc];
           counts[2 * pc + 1] += static_cast<std::uint64_t>(std::popcount(lanes));
         }
-      if (op.flags) [[unlikely]]
+      if constexpr (undefined)
+        step = run_undefined(op, lanes);
+      else if (op.flags & ~decides) [[unlikely]]
         step = run_checked(op, lanes);
       else if (lanes) [[likely]]
         step = op.run(op, *this, lanes);
@@ -236,32 +257,6 @@ Step Warp::scatter(const std::uint32_t* targets, std::uint32_t lanes) {
     left &= ~same;
   }
   active_.lanes = 0;
-  return Step::jump;
-}
-
-Step Warp::call(std::uint32_t site, std::uint32_t lanes) {
-  const CallSite& place = program_->calls[site];
-  for (std::uint32_t rest = lanes; rest; rest &= rest - 1) {
-    std::uint8_t* memory = call_memory(std::countr_zero(rest));
-    for (const CallCopy& copy : place.arguments)
-      std::memcpy(memory + copy.to, memory + copy.from, copy.bytes);
-  }
-  branch(place.target, lanes);
-  active_.calls.push_back(site);
-  return Step::jump;
-}
-
-Step Warp::leave(std::uint32_t lanes) {
-  if (active_.calls.empty()) return exit(lanes);
-  const std::uint32_t site = active_.calls.back();
-  const CallSite& place = program_->calls[site];
-  for (std::uint32_t rest = lanes; rest; rest &= rest - 1) {
-    std::uint8_t* memory = call_memory(std::countr_zero(rest));
-    for (const CallCopy& copy : place.results)
-      std::memcpy(memory + copy.to, memory + copy.from, copy.bytes);
-  }
-  branch(place.back, lanes);
-  active_.calls.pop_back();
   return Step::jump;
 }
 

@@ -2,18 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "emulator/finding.hpp"
 #include "emulator/machine/program.hpp"
 #include "emulator/machine/register_flight.hpp"
+#include "emulator/machine/undefined_values.hpp"
 #include "emulator/ops/handler.hpp"
 
 namespace microscale::emulator {
 
 class Block;
 class Recorder;
+struct UndefinedBytes;
 
 /// Lanes that agree on where they are.
 struct Group {
@@ -69,7 +72,9 @@ class Warp : public WarpRows {
     return Step::jump;
   }
   Step scatter(const std::uint32_t* targets, std::uint32_t lanes);  // a target for each lane
-  Step call(std::uint32_t site, std::uint32_t lanes);
+  Step call(const Op& op, std::uint32_t site, std::uint32_t lanes);
+  /// `lanes` of the running group stay at its instruction, for another turn.
+  void stay_behind(std::uint32_t lanes);
   Step pass();  // goes on behind the instruction when others have had their turn
   Step leave(std::uint32_t lanes);  // ret: from a function, or the kernel
   Step exit(std::uint32_t lanes);
@@ -93,6 +98,11 @@ class Warp : public WarpRows {
 
   /// Reports those of the last OpInfo::late_reads that the lanes never wrote.
   void check_late_reads(const Op& op, std::uint32_t lanes);
+  /// For a load: the register at `slot` got bytes in `lanes` that nobody wrote; `message` says so.
+  /// The load then answers what carry_on() answers.
+  void became_undefined(const Op& op, Slot slot, std::uint32_t lanes, const UndefinedBytes& bytes);
+  /// Goes on behind the running instruction, by way of the loop that looks after undefined values.
+  Step carry_on() { return branch(active_.pc + 1, active_.lanes); }
   /// Reports an access to a register that wgmma has, or had without a fence.
   void report_hazard(const Op& op, const RegisterHazard& hazard);
   /// Reports at `op`, in the name of a lane. Answers Step::stop if fatal, else next.
@@ -106,7 +116,7 @@ class Warp : public WarpRows {
   std::uint64_t cluster_phase = 0;  // of barrier.cluster, when this warp arrived last
 
  private:
-  template <bool watched>
+  template <bool watched, bool undefined>
   Outcome run_groups(std::int64_t quantum);
   Step run_checked(const Op& op, std::uint32_t lanes);
   void leave_behind(std::uint32_t lanes);
@@ -118,8 +128,18 @@ class Warp : public WarpRows {
   void note_absent(std::uint32_t lanes);
   void report_absent(const Op& op, std::uint32_t lanes, std::uint32_t mask, std::uint32_t absent);
   void check_registers(const Op& op, std::uint32_t lanes);
+  void check_hazards(const Op& op, std::uint32_t lanes);
+  bool reads_undefined(std::uint32_t lanes) const;
+  void begin_undefined();
+  std::uint32_t undefined_lanes(const Op& op, std::uint32_t lanes, std::uint32_t& origin);
+  std::uint32_t unselected(const Op& op, std::uint32_t lanes) const;
+  void tell_undefined(const Op& op, std::uint32_t origin);
+  Step run_undefined(const Op& op, std::uint32_t lanes);
+  std::uint32_t register_at(const Op& op, Slot slot) const;
   void check_reads(const Op& op, std::uint32_t lanes, std::size_t from, std::size_t to);
   void fill_specials();
+  void keep_frame(const ProgramFunction& function, int lane);
+  void restore_frame(const ProgramFunction& function, int lane);
 
   const Program* program_ = nullptr;
   Block* block_ = nullptr;
@@ -135,6 +155,10 @@ class Warp : public WarpRows {
   std::uint8_t* call_memory_ = nullptr;
   bool forced_ = false;  // the next gather lets everybody pass
   bool passes_ = false;  // this turn ends with the instruction
+  // Of each lane what functions had when they called what may come back to them, the last at the
+  // end; empty until one does.
+  std::vector<std::vector<std::uint8_t>> frames_;
+  std::unique_ptr<UndefinedValues> undefined_;  // null until there is one
 };
 
 /// "lane 3", "lanes 0-3, 7".

@@ -12,6 +12,11 @@ namespace microscale::emulator {
 void Warp::check_registers(const Op& op, std::uint32_t lanes) {
   const OpInfo& info = program_->info[active_.pc];
   if (op.flags & checks_reads) check_reads(op, lanes, 0, info.reads.size() - info.late_reads);
+  check_hazards(op, lanes);
+}
+
+void Warp::check_hazards(const Op& op, std::uint32_t lanes) {
+  const OpInfo& info = program_->info[active_.pc];
   if (!(op.flags & touches_matrix) || !lanes || info.own_matrix || !block_->checks_races()) return;
   if (const auto hazard = flight_.touch(active_.pc, info)) report_hazard(op, *hazard);
 }

@@ -68,6 +68,7 @@ struct alignas(64) LaneWords {
 
 enum class AtomicOp : std::uint8_t { exch, cas, add, inc, dec, min, max, bit_and, bit_or, bit_xor };
 enum class AtomicType : std::uint8_t {
+  b16,
   b32,
   b64,
   b128,

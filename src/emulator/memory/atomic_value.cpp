@@ -10,6 +10,7 @@ namespace microscale::emulator {
 
 int bytes_of(AtomicType type) {
   switch (type) {
+    case AtomicType::b16:
     case AtomicType::f16:
     case AtomicType::bf16:
       return 2;

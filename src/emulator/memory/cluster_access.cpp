@@ -58,6 +58,18 @@ void join_quads(const LaneWords& in, std::uint8_t* stage) {
   }
 }
 
+/// What all lanes of a run got from one place.
+void share_undefined(const UndefinedBytes& one, int first, int lanes, UndefinedBytes& all) {
+  if (all.lanes == 0) {
+    all.lane = first;
+    all.message = one.message;
+  }
+  const std::uint32_t mask = one.bytes[static_cast<std::size_t>(std::countr_zero(one.lanes))];
+  for (int lane = first; lane < first + lanes; ++lane)
+    for (std::uint32_t left = mask; left; left &= left - 1)
+      all.add(lane, static_cast<std::uint32_t>(std::countr_zero(left)));
+}
+
 }  // namespace
 
 void lanes_to_words(const std::uint8_t* stage, int bytes, LaneWords& out) {
@@ -183,7 +195,8 @@ std::uint32_t ClusterMemory::touch_together(const Toucher& who, const WarpAccess
   return touch_lanes(who, region, batch, mode, stage);
 }
 
-void ClusterMemory::load(const Agent& agent, const WarpAccess& access, LaneWords& out) {
+void ClusterMemory::load(const Agent& agent, const WarpAccess& access, LaneWords& out,
+                         UndefinedBytes* undefined) {
   if (launch_.options.count) count(agent, access);
   alignas(64) std::uint8_t stage[warp_lanes * 32];
   const auto bytes = static_cast<std::size_t>(access.bytes);
@@ -198,6 +211,8 @@ void ClusterMemory::load(const Agent& agent, const WarpAccess& access, LaneWords
       std::memset(to + static_cast<std::size_t>(std::countr_zero(left)) * bytes, 0, bytes);
     each_run(agent, rest, Mode::read,
              [&](const Region& region, std::uint64_t offset, int first, int lanes, bool same) {
+               UndefinedBytes of_one;
+               reporter_.undefined = same && undefined ? &of_one : undefined;
                std::uint8_t* begin = to + static_cast<std::size_t>(first) * bytes;
                const Lanes touching = same ? Lanes{std::uint32_t{warp_lanes}, 0}
                                            : Lanes{static_cast<std::uint32_t>(first),
@@ -207,9 +222,11 @@ void ClusterMemory::load(const Agent& agent, const WarpAccess& access, LaneWords
                      [&](const std::uint8_t* from, std::uint64_t done, std::uint64_t part) {
                        std::memcpy(begin + done, from, part);
                      });
+               reporter_.undefined = nullptr;
                if (same)
                  for (int lane = 1; lane < lanes; ++lane)
                    std::memcpy(begin + static_cast<std::size_t>(lane) * bytes, begin, bytes);
+               if (of_one.lanes) share_undefined(of_one, first, lanes, *undefined);
              });
   }
   if (!direct) lanes_to_words(stage, access.bytes, out);

@@ -31,7 +31,13 @@ ClusterMemory::ClusterMemory(LaunchMemory& launch, const ClusterShape& shape)
 void ClusterMemory::begin(std::uint32_t number) {
   domain_ = number;
   ++tag_;
-  for (SharedBlock& each : shared_) each.shadow->forget();
+  for (SharedBlock& each : shared_) {
+    each.shadow->forget();
+    if (shape_.zeros_from >= shape_.shared_bytes) continue;
+    std::fill(each.bytes.begin() + static_cast<std::ptrdiff_t>(shape_.zeros_from), each.bytes.end(),
+              std::uint8_t{0});
+    each.shadow->mark_written(shape_.zeros_from, shape_.shared_bytes - shape_.zeros_from);
+  }
   local_shadow_->forget();
   log_.clear();
   barriers_.clear();
@@ -195,6 +201,9 @@ void ClusterMemory::report_bounds(const Agent& agent, int lane, std::uint64_t ad
         const std::uint64_t window = address & window_mask, offset = address & ~window_mask;
         const auto beyond = [&](std::uint64_t size, const std::string& of) {
           const std::uint64_t low = names_block(address) ? address & 0xffff'ffff : offset;
+          if (low > ~window_mask / 2)  // an offset below 0
+            return fmt::format("{}, {} bytes before the start of {}", start, ~window_mask - low + 1,
+                               of);
           return fmt::format("{}, {} bytes past the end of {}", start, low + bytes - size, of);
         };
         if (window == shared_window) {

@@ -21,8 +21,10 @@ namespace microscale::emulator {
 struct ClusterShape {
   std::uint32_t blocks = 1;        // of a cluster
   std::uint32_t warps = 1;         // of a block
-  std::uint64_t shared_bytes = 0;  // of a block: static and dynamic
+  std::uint64_t shared_bytes = 0;  // of a block: static and dynamic, and what is reserved
   std::uint64_t local_bytes = 0;   // of a thread
+  // From here on shared memory is written, zeros, when a block begins.
+  std::uint64_t zeros_from = ~std::uint64_t{0};
 };
 
 class ClusterMemory {
@@ -37,7 +39,9 @@ class ClusterMemory {
 
   // Accesses. A lane whose address is out of bounds, misaligned or in no window is reported (fatal)
   // and left out: it loads zeros. Other findings do not change what happens.
-  void load(const Agent& agent, const WarpAccess& access, LaneWords& out);
+  /// `undefined`: where bytes that nobody wrote are noted; null: they are a finding.
+  void load(const Agent& agent, const WarpAccess& access, LaneWords& out,
+            UndefinedBytes* undefined = nullptr);
   void store(const Agent& agent, const WarpAccess& access, const LaneWords& in);
   /// Lane by lane, lowest first. `compare` for cas only; `old` may be null (red). Values of 2 bytes
   /// are the low half of word[0].

@@ -8,6 +8,7 @@
 
 #include "emulator/finding.hpp"
 #include "emulator/memory/access.hpp"
+#include "emulator/memory/undefined_bytes.hpp"
 
 namespace microscale::emulator {
 
@@ -29,6 +30,9 @@ class Reporter {
       finding.message = sentence();
     sink_.add(std::move(finding), fatal);
   }
+  /// Where bytes that nobody wrote are noted instead of reported; null: they are reported.
+  UndefinedBytes* undefined = nullptr;
+
   std::string name(std::uint32_t instruction) const { return places_.name(instruction); }
 
  private:

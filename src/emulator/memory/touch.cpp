@@ -95,14 +95,15 @@ void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t addres
     const std::uint32_t missing = page.first_unwritten(start, count);
     const std::uint32_t lane =
         lanes.bytes ? lanes.first + (missing - start) / lanes.bytes : lanes.first;
-    reporter.say(
-        FindingKind::uninitialised_memory, agent, static_cast<int>(lane % warp_lanes), false,
-        [&] {
-          return fmt::format("lane {} reads {} bytes, of which the byte at {:#x} was never written",
-                             lane % warp_lanes, lanes.bytes ? lanes.bytes : count,
-                             address + missing);
-        },
-        address + missing, verb(mode));
+    const auto sentence = [&] {
+      return fmt::format("lane {} reads {} bytes, of which the byte at {:#x} was never written",
+                         lane % warp_lanes, lanes.bytes ? lanes.bytes : count, address + missing);
+    };
+    if (reporter.undefined && mode == Mode::read)
+      note_undefined(page, start, count, lanes, static_cast<int>(lane % warp_lanes), sentence());
+    else
+      reporter.say(FindingKind::uninitialised_memory, agent, static_cast<int>(lane % warp_lanes),
+                   false, sentence, address + missing, verb(mode));
     if (mode == Mode::update) page.mark_written(start, count);
   }
   if (!region.log || !launch.options.races) return;
@@ -127,6 +128,24 @@ void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t addres
   check_cells(piece, readers, cells, true);
   fill(writers, 0, cells, own_number(region, mode, 0, 0), piece.lane, piece.per_lane);
   std::fill_n(readers, cells, 0);
+}
+
+void Toucher::note_undefined(const ShadowPage& page, std::uint32_t start, std::uint32_t count,
+                             Lanes lanes, int first, std::string sentence) const {
+  UndefinedBytes& undefined = *reporter.undefined;
+  if (undefined.lanes == 0) {
+    undefined.lane = first;
+    undefined.message = std::move(sentence);
+  }
+  for (std::uint32_t at = page.first_unwritten(start, count); at < start + count;
+       at = page.first_unwritten(at + 1, start + count - at - 1)) {
+    const std::uint32_t lane = lanes.bytes ? lanes.first + (at - start) / lanes.bytes : lanes.first;
+    const std::uint32_t byte = lanes.bytes ? (at - start) % lanes.bytes : at - start;
+    if (lane < warp_lanes)
+      undefined.add(static_cast<int>(lane), byte);
+    else
+      for (int each = 0; each < warp_lanes; ++each) undefined.add(each, byte);
+  }
 }
 
 void Toucher::check_cells(const Piece& piece, const Cell* cells, std::uint32_t count,

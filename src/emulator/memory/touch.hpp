@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <string>
 
 #include "emulator/memory/launch_memory.hpp"
 #include "emulator/memory/reporter.hpp"
@@ -109,6 +110,8 @@ struct Toucher {
   RecordCache& records(const Region& region) const {
     return region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
   }
+  void note_undefined(const ShadowPage& page, std::uint32_t start, std::uint32_t count, Lanes lanes,
+                      int first, std::string sentence) const;
   void check_cells(const Piece& piece, const Cell* cells, std::uint32_t count, bool readers) const;
   void check_run(const Piece& piece, const Cell* cells, std::uint32_t from, std::uint32_t to,
                  bool readers) const;

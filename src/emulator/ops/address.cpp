@@ -14,12 +14,13 @@ void generic_addresses(const Warp& warp, Slot slot, bool wide, ptx::Space space,
                                : space == ptx::Space::param    ? param_window
                                                                : 0;
   const auto by = static_cast<std::uint64_t>(offset);
+  const std::uint64_t kept = window ? ~window_mask : ~std::uint64_t{0};  // also of what is below 0
   if (wide) {
     const std::uint64_t* base = warp.row64(slot);
-    for (int i = 0; i < warp_lanes; ++i) out[i] = (base[i] + by) | window;
+    for (int i = 0; i < warp_lanes; ++i) out[i] = ((base[i] + by) & kept) | window;
   } else {
     const std::uint32_t* base = warp.row32(slot);
-    for (int i = 0; i < warp_lanes; ++i) out[i] = (base[i] + by) | window;
+    for (int i = 0; i < warp_lanes; ++i) out[i] = ((base[i] + by) & kept) | window;
   }
 }
 

@@ -1,4 +1,4 @@
-// bra, brx.idx, call, ret, exit, trap.
+// bra, brx.idx, call (of a name or a register), ret, exit, trap.
 #include <fmt/format.h>
 
 #include "emulator/ops/address.hpp"
@@ -27,7 +27,27 @@ Step brx(const Op& op, Warp& warp, u32 lanes) {
 }
 
 Step nanosleep(const Op&, Warp& warp, u32) { return warp.pass(); }
-Step call(const Op& op, Warp& warp, u32 lanes) { return warp.call(op.extra, lanes); }
+Step call(const Op& op, Warp& warp, u32 lanes) { return warp.call(op, op.extra, lanes); }
+
+/// Lanes that call one function go together; the others stay for their turn.
+Step call_indirect(const Op& op, Warp& warp, u32 lanes) {
+  const std::uint64_t* address = warp.row64(op.a);
+  const int first = std::countr_zero(lanes);
+  u32 same = 0;
+  for (u32 rest = lanes; rest; rest &= rest - 1)
+    if (address[std::countr_zero(rest)] == address[first]) same |= rest & (0u - rest);
+  const IndirectCall& known = warp.program().indirect_calls[op.extra];
+  const auto site = known.find(address[first]);
+  if (site == known.end())
+    return warp.report(op, FindingKind::misuse, first,
+                       fmt::format("calls {:#x}, which is no function of this module with such "
+                                   "parameters and results",
+                                   address[first]),
+                       true);
+  if (same != lanes) warp.stay_behind(lanes & ~same);
+  return warp.call(op, site->second, same);
+}
+
 Step ret(const Op&, Warp& warp, u32 lanes) { return warp.leave(lanes); }
 Step leave_kernel(const Op&, Warp& warp, u32 lanes) { return warp.exit(lanes); }
 
@@ -40,8 +60,14 @@ Step trap(const Op& op, Warp& warp, u32 lanes) {
 
 Family control_family() {
   static constexpr HandlerEntry entries[] = {
-      {"bra", bra},           {"brx", brx},   {"call", call},           {"ret", ret},
-      {"exit", leave_kernel}, {"trap", trap}, {"nanosleep", nanosleep},
+      {"bra", bra},
+      {"brx", brx},
+      {"call", call},
+      {"ret", ret},
+      {"exit", leave_kernel},
+      {"trap", trap},
+      {"nanosleep", nanosleep},
+      {"call.indirect", call_indirect},
   };
   return entries;
 }

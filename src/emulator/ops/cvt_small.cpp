@@ -1,5 +1,6 @@
-// cvt of pairs of block scales, E8M0: rounded toward zero or up, and back. The element formats are
-// in cvt_lanes.cpp. The first source goes to the high part. op.mode: bit 0 .satfinite.
+// cvt of pairs of block scales, E8M0: rounded toward zero or up, and back; of pairs of integers
+// that are packed. The element formats are in cvt_lanes.cpp. The first source goes to the high
+// part. op.mode: bit 0 .satfinite.
 #include "emulator/ops/families.hpp"
 #include "emulator/ops/target.hpp"
 #include "formats/e8m0.hpp"
@@ -59,6 +60,23 @@ Step from_scale(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
+/// op.mode: bits of each; op.value: signed.
+Step pack_integers(const Op& op, Warp& warp, u32 lanes) {
+  const std::int64_t top = std::int64_t{1} << (op.mode - (op.value ? 1 : 0));
+  const std::int64_t lowest = op.value ? -top : 0, highest = top - 1;
+  const auto saturated = [&](Slot slot, int lane) {
+    const std::int64_t value = static_cast<std::int32_t>(warp.row32(slot)[lane]);
+    const std::int64_t kept = value < lowest ? lowest : value > highest ? highest : value;
+    return static_cast<u32>(kept) & ((1u << op.mode) - 1);
+  };
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const u32 above = op.mode == 16 ? 0 : warp.row32(op.c)[i] << (2 * op.mode);
+    warp.row32(op.d)[i] = above | saturated(op.a, i) << op.mode | saturated(op.b, i);
+  }
+  return Step::next;
+}
+
 }  // namespace
 
 Family cvt_small_family() {
@@ -68,6 +86,7 @@ Family cvt_small_family() {
       {"small.ue8m0x2.bf16x2.rz", to_scale<FromBf16x2, false>},
       {"small.ue8m0x2.bf16x2.rp", to_scale<FromBf16x2, true>},
       {"small.bf16x2.ue8m0x2", from_scale},
+      {"pack.integers", pack_integers},
   };
   return entries;
 }

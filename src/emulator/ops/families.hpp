@@ -44,5 +44,6 @@ Family mbarrier_family();  // and bulk copies
 Family mma_family();
 Family ldmatrix_family();  // and stmatrix, movmatrix
 Family wgmma_family();
+Family wmma_family();
 
 }  // namespace microscale::emulator

@@ -26,7 +26,8 @@ Table make_table(bool avx2) {
   for (const Family family :
        {approx_family(), cvt_small_family(), cvt_directed_family(), move_family(), control_family(),
         system_family(), memory_family(), atomic_family(), warp_family(), barrier_family(),
-        async_family(), mbarrier_family(), mma_family(), ldmatrix_family(), wgmma_family()})
+        async_family(), mbarrier_family(), mma_family(), ldmatrix_family(), wgmma_family(),
+        wmma_family()})
     add(table, family);
   return table;
 }

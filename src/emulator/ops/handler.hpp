@@ -3,8 +3,9 @@
 // composes the key from opcode, modifiers and types, and binds the operands.
 //
 // An operand is a slot: a row of 32 lanes, u32[32] for registers up to 32 bits (narrower values are
-// kept zero-extended) and u64[32] for 64-bit ones. Immediates are rows too, which no instruction
-// writes. A predicate is a 32-bit mask with an index; index 0 is always true, 1 always false.
+// kept zero-extended), u64[32] for 64-bit ones, two of those for 128-bit ones, the low halves
+// first. Immediates are rows too, which no instruction writes. A predicate is a 32-bit mask with an
+// index; index 0 is always true, 1 always false.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +36,7 @@ using Handler = Step (*)(const Op& op, Warp& warp, std::uint32_t lanes);
 /// either.
 using Slot = std::uint32_t;
 inline constexpr Slot constant_slot = 1;
+inline constexpr Slot row_bytes_64 = 256;  // of u64[32]: where the high halves of 128 bits begin
 inline constexpr Slot constants_bias = 63;
 inline constexpr std::uint32_t always = 0, never = 1;  // predicate indexes
 
@@ -42,6 +44,7 @@ enum OpFlags : std::uint8_t {
   checks_reads = 1,    // some source may be unwritten: look at the written masks
   tracks_writes = 2,   // some later read of the destination needs its written mask
   touches_matrix = 4,  // a register that some wgmma accumulates in or takes A from
+  decides = 8,         // its operands must be defined: what it does cannot be undone or dropped
 };
 
 struct alignas(64) Op {

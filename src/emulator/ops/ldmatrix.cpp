@@ -34,12 +34,12 @@ bool row_addresses(const Op& op, Warp& warp, u32 lanes, const tensor::MatrixMove
 
 /// `bytes` from `first` on of every row.
 void load_part(const Op& op, Warp& warp, u32 lanes, const u64 (&address)[32], std::size_t first,
-               int bytes, tensor::MatrixRows& rows) {
+               int bytes, tensor::MatrixRows& rows, UndefinedBytes& undefined) {
   u64 at[32];
   for (std::size_t lane = 0; lane < 32; ++lane) at[lane] = address[lane] + first;
   LaneWords words;
-  warp.block().memory().load(warp.agent(op), {.lanes = lanes, .bytes = bytes, .address = at},
-                             words);
+  warp.block().memory().load(warp.agent(op), {.lanes = lanes, .bytes = bytes, .address = at}, words,
+                             &undefined);
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const auto lane = static_cast<std::size_t>(std::countr_zero(rest));
     for (std::size_t byte = 0; byte < static_cast<std::size_t>(bytes); ++byte)
@@ -58,9 +58,10 @@ Step load_matrix(const Op& op, Warp& warp, u32 lanes) {
   tensor::MatrixRows rows{};
   const bool packed4 = move.format == tensor::RowFormat::b4x16_p64,
              packed6 = move.format == tensor::RowFormat::b6x16_p32;
-  load_part(op, warp, supplying, address, 0, packed4 || packed6 ? 8 : 16,
-            rows);  // padding is not read
-  if (packed6) load_part(op, warp, supplying, address, 8, 4, rows);
+  UndefinedBytes undefined;
+  load_part(op, warp, supplying, address, 0, packed4 || packed6 ? 8 : 16, rows,
+            undefined);  // padding is not read
+  if (packed6) load_part(op, warp, supplying, address, 8, 4, rows, undefined);
   alignas(64) u32 loaded[4][32];
   u32* const d[4] = {loaded[0], loaded[1], loaded[2], loaded[3]};
   ldmatrix(move, rows, d);
@@ -69,7 +70,17 @@ Step load_matrix(const Op& op, Warp& warp, u32 lanes) {
     MICROSCALE_LANES for (int lane = 0; lane < 32; ++lane) to[lane] =
         (lanes & lane_bit[lane]) ? loaded[reg][lane] : to[lane];
   }
-  return Step::next;
+  if (!undefined.lanes) [[likely]]
+    return Step::next;
+  // Which lanes get a row is the move's affair: the registers of a matrix are undefined as a whole.
+  const int registers = registers_of(move) / move.count,
+            rows_each = address_lanes(move) / move.count;
+  for (int reg = 0; reg < op.count; ++reg) {
+    const int first = reg / registers * rows_each;
+    const u32 of_matrix = (rows_each == 32 ? ~0u : (1u << rows_each) - 1) << first;
+    if (undefined.lanes & of_matrix) warp.became_undefined(op, op.list[reg], lanes, undefined);
+  }
+  return warp.carry_on();
 }
 
 Step store_matrix(const Op& op, Warp& warp, u32 lanes) {

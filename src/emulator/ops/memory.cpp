@@ -90,9 +90,17 @@ Step load(const Op& op, Warp& warp, u32 lanes) {
   alignas(64) u64 address[32];
   generic_addresses(warp, op.a, access.wide_address(), access.space(), op.value, address);
   LaneWords words;
-  warp.block().memory().load(warp.agent(op), access_of(op, lanes, access, address), words);
+  UndefinedBytes undefined;
+  warp.block().memory().load(warp.agent(op), access_of(op, lanes, access, address), words,
+                             &undefined);
   deliver(op, warp, lanes, access, words);
-  return Step::next;
+  if (!undefined.lanes) [[likely]]
+    return Step::next;
+  const int bytes = 1 << access.element_log2();
+  for (int k = 0; k < op.count; ++k)
+    warp.became_undefined(op, op.list[k],
+                          lanes & undefined.among(((1u << bytes) - 1) << (k * bytes)), undefined);
+  return warp.carry_on();
 }
 
 Step store(const Op& op, Warp& warp, u32 lanes) {

@@ -7,6 +7,7 @@
 #include "emulator/ops/families.hpp"
 #include "emulator/ops/target.hpp"
 #include "emulator/tensor/mma.hpp"
+#include "emulator/tensor/mma_double.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -103,13 +104,36 @@ Step multiply(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
+/// op.list: D, A, B, C, rows of 64 bits.
+Step multiply_doubles(const Op& op, Warp& warp, u32 lanes) {
+  if (const Step step = gather_whole_warp(op, warp, lanes); step != Step::next) return step;
+  const tensor::MmaShape shape = MatrixInstruction::unpack(op.value).shape;
+  const auto results = static_cast<std::size_t>(result_registers(shape, shape.d));
+  const u32* slot = op.list + results;
+  tensor::MmaDoubles in;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(a_registers(shape)); ++i)
+    in.a[i] = warp.row64(*slot++);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(b_registers(shape)); ++i)
+    in.b[i] = warp.row64(*slot++);
+  for (std::size_t i = 0; i < results; ++i) in.c[i] = warp.row64(*slot++);
+  alignas(64) std::uint64_t results_of[4][32];
+  mma_double(shape, in, {results_of[0], results_of[1], results_of[2], results_of[3]});
+  for (std::size_t i = 0; i < results; ++i) {
+    std::uint64_t* to = warp.row64(op.list[i]);
+    for (int lane = 0; lane < 32; ++lane)
+      if (lanes & lane_bit[lane]) to[lane] = results_of[i][lane];
+  }
+  return Step::next;
+}
+
 }  // namespace
 
 std::int64_t MatrixInstruction::pack() const {
   const auto field = [](auto value, int at) { return static_cast<std::int64_t>(value) << at; };
-  return field(shape.kind, 0) | field(shape.k, 4) | field(shape.a, 12) | field(shape.b, 16) |
-         field(shape.c, 20) | field(shape.d, 22) | field(shape.scale, 24) |
-         field(shape.scale_vector, 26) | field(shape.saturate, 29) | field(generation, 30);
+  return field(shape.kind, 0) | field(shape.k, 4) | field(shape.a, 13) | field(shape.b, 17) |
+         field(shape.c, 21) | field(shape.d, 23) | field(shape.scale, 25) |
+         field(shape.scale_vector, 27) | field(shape.saturate, 30) | field(generation, 31) |
+         field(shape.m == 8, 32) | field(shape.ands, 33) | field(shape.rounding, 34);
 }
 
 MatrixInstruction MatrixInstruction::unpack(std::int64_t value) {
@@ -118,15 +142,18 @@ MatrixInstruction MatrixInstruction::unpack(std::int64_t value) {
   };
   MatrixInstruction out;
   out.shape.kind = static_cast<tensor::Kind>(field(0, 4));
-  out.shape.k = field(4, 8);
-  out.shape.a = static_cast<tensor::Operand>(field(12, 4));
-  out.shape.b = static_cast<tensor::Operand>(field(16, 4));
-  out.shape.c = static_cast<tensor::Result>(field(20, 2));
-  out.shape.d = static_cast<tensor::Result>(field(22, 2));
-  out.shape.scale = static_cast<tensor::ScaleType>(field(24, 2));
-  out.shape.scale_vector = field(26, 3);
-  out.shape.saturate = field(29, 1) != 0;
-  out.generation = static_cast<tensor::Generation>(field(30, 1));
+  out.shape.k = field(4, 9);
+  out.shape.a = static_cast<tensor::Operand>(field(13, 4));
+  out.shape.b = static_cast<tensor::Operand>(field(17, 4));
+  out.shape.c = static_cast<tensor::Result>(field(21, 2));
+  out.shape.d = static_cast<tensor::Result>(field(23, 2));
+  out.shape.scale = static_cast<tensor::ScaleType>(field(25, 2));
+  out.shape.scale_vector = field(27, 3);
+  out.shape.saturate = field(30, 1) != 0;
+  out.generation = static_cast<tensor::Generation>(field(31, 1));
+  out.shape.m = field(32, 1) ? 8 : 16;
+  out.shape.ands = field(33, 1) != 0;
+  out.shape.rounding = static_cast<tensor::Rounding>(field(34, 2));
   return out;
 }
 
@@ -140,7 +167,7 @@ Step gather_whole_warp(const Op& op, Warp& warp, u32 lanes) {
 }
 
 Family mma_family() {
-  static constexpr HandlerEntry entries[] = {{"mma", multiply}};
+  static constexpr HandlerEntry entries[] = {{"mma", multiply}, {"mma.f64", multiply_doubles}};
   return entries;
 }
 

@@ -1,4 +1,4 @@
-// mov of counters that run, cvta, mapa, isspacep.
+// mov of counters that run and of 128 bits, cvta, mapa, getctarank, isspacep.
 #include "emulator/ops/address.hpp"
 #include "emulator/ops/families.hpp"
 #include "emulator/ops/target.hpp"
@@ -43,6 +43,33 @@ Step isspacep(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
+/// op.list: low and high destination, low and high source.
+Step move_128(const Op& op, Warp& warp, u32 lanes) {
+  const u64 *low = warp.row64(op.list[2]), *high = warp.row64(op.list[3]);
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const u64 values[2] = {low[i], high[i]};
+    warp.row64(op.list[0])[i] = values[0];
+    warp.row64(op.list[1])[i] = values[1];
+  }
+  return Step::next;
+}
+
+/// The block whose shared memory an address is in: by its rank, or the thread's own.
+template <class T, bool Generic>
+Step block_rank(const Op& op, Warp& warp, u32 lanes) {
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const u64 given = reinterpret_cast<const T*>(warp.row(op.a))[i];
+    const u64 address = Generic ? given : generic_shared(static_cast<u32>(given));
+    if ((address & window_mask) != shared_window)
+      return warp.report(op, FindingKind::misuse, i,
+                         "getctarank of an address that is in no block's shared memory", true);
+    warp.row32(op.d)[i] = names_block(address) ? rank_of(address) : warp.block().rank();
+  }
+  return Step::next;
+}
+
 template <class T, bool Generic>
 Step mapa(const Op& op, Warp& warp, u32 lanes) {
   const u32 blocks = warp.block().launch().shape.cluster_blocks();
@@ -72,6 +99,10 @@ Family move_family() {
       {"mapa.shared.32", mapa<u32, false>},
       {"mapa.shared.64", mapa<u64, false>},
       {"mapa.generic.64", mapa<u64, true>},
+      {"mov.128", move_128},
+      {"getctarank.shared.32", block_rank<u32, false>},
+      {"getctarank.shared.64", block_rank<u64, false>},
+      {"getctarank.generic.64", block_rank<u64, true>},
   };
   return entries;
 }

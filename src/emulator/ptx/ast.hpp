@@ -111,7 +111,13 @@ enum class SpecialRegister : std::uint8_t {
   globaltimer_lo,
   globaltimer_hi,
   envreg1,
-  envreg2
+  envreg2,
+  reserved_smem_offset_begin,
+  reserved_smem_offset_end,
+  reserved_smem_offset_cap,
+  reserved_smem_offset_0,
+  reserved_smem_offset_1,
+  aggr_smem_size
 };
 
 /// What a variable operand refers to.
@@ -156,7 +162,8 @@ struct Instruction {
   Guard guard;
   // In the order written. `p|q` is two operands and sets `two_predicates`. A call's operands are
   // the vector of results, the function, the vector of arguments, each of the kind `variable` and
-  // of the size of the function's; either vector may be empty.
+  // of the size of the function's; either vector may be empty. The function of an indirect call is
+  // a register of 64 bits.
   std::vector<Operand> operands;
   bool two_predicates = false;
   std::uint32_t line = 0;  // of the PTX text, from 1

@@ -163,7 +163,7 @@ bool BodyParser::variables(Space space) {
 bool BodyParser::label(const Token& name) {
   if (reader_.now().is_dot("branchtargets")) return target_list(name);
   if (reader_.now().is_dot("callprototype") || reader_.now().is_dot("calltargets")) {
-    while (!reader_.now().is(';')) {  // only calls through registers need it, and those are refused
+    while (!reader_.now().is(';')) {  // a call's own operands say as much
       const auto kind = reader_.now().kind;
       if (kind == Token::Kind::end || kind == Token::Kind::bad) return reader_.unexpected("';'");
       reader_.advance();

@@ -99,10 +99,25 @@ bool BodyParser::call() {
     return false;
   const Token name = reader_.now();
   if (name.kind != Token::Kind::word) return reader_.unexpected("the name of a function");
-  const auto found = module_.names.find(name.text);
-  if (symbols_.find(name.text) != nullptr) {
-    return reader_.fail(name, "calls through a register are not supported", ErrorCode::unsupported);
+  next_.operands[2].kind = Kind::vector;
+  if (symbols_.find(name.text) != nullptr) {  // through a register
+    if (!find_name(name, next_.operands[1])) return false;
+    const Operand& callee = next_.operands[1];
+    if (callee.kind != Kind::reg || bits_of(function_.registers[callee.index].type) != 64)
+      return reader_.fail(
+          name, fmt::format("{} is no function and no register of 64 bits", quoted(name.text)));
+    reader_.advance();
+    while (reader_.accept(',')) {  // arguments, then a prototype or a list of targets
+      if (reader_.now().is('(')) {
+        if (!list(next_.operands[2])) return false;
+      } else {
+        std::string_view ignored;
+        if (!reader_.word(ignored, "the name of a prototype")) return false;
+      }
+    }
+    return true;
   }
+  const auto found = module_.names.find(name.text);
   if (found == module_.names.end() || !found->second.is_function) {
     return reader_.fail(name, fmt::format("{} is no function of this module", quoted(name.text)));
   }
@@ -110,7 +125,6 @@ bool BodyParser::call() {
   if (callee.entry) return reader_.fail(name, fmt::format("{} is an entry", quoted(name.text)));
   next_.operands[1].kind = Kind::function;
   next_.operands[1].index = found->second.index;
-  next_.operands[2].kind = Kind::vector;
   reader_.advance();
   if (reader_.accept(',') && !list(next_.operands[2])) return false;
   const auto agree = [&](const std::vector<Variable>& formal, const Operand& actual,

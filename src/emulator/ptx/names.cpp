@@ -58,6 +58,12 @@ constexpr std::pair<std::string_view, SpecialRegister> special_names[] = {
     {"%envreg1", envreg1},
     {"%envreg2", envreg2},
     {"%total_smem_size", total_smem_size},
+    {"%aggr_smem_size", aggr_smem_size},
+    {"%reserved_smem_offset_begin", reserved_smem_offset_begin},
+    {"%reserved_smem_offset_end", reserved_smem_offset_end},
+    {"%reserved_smem_offset_cap", reserved_smem_offset_cap},
+    {"%reserved_smem_offset_0", reserved_smem_offset_0},
+    {"%reserved_smem_offset_1", reserved_smem_offset_1},
     {"%clock_hi", clock_hi},
     {"%globaltimer_lo", globaltimer_lo},
     {"%globaltimer_hi", globaltimer_hi}};

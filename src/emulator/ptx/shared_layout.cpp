@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "emulator/ptx/calls.hpp"
 #include "emulator/ptx/declaration.hpp"
 
 namespace microscale::emulator::ptx {
@@ -29,8 +30,12 @@ class Walk {
       for (const Variable& each : body.value()->variables)
         if (each.space == Space::shared) align = std::max(align, each.align);
       layout_.function_offset[index] = place(own, align);
-      for (const Instruction& instruction : body.value()->code)
+      for (const Instruction& instruction : body.value()->code) {
         for (const Operand& operand : instruction.operands) look(operand);
+        if (!is_indirect(instruction)) continue;
+        for (std::size_t i = 0; i < module_.functions().size(); ++i)
+          if (may_call(*body.value(), instruction, module_.functions()[i])) found(i);
+      }
     }
     layout_.static_bytes = aligned(end_, dynamic_align_);
     for (const std::size_t index : dynamic_) layout_.module_offset[index] = layout_.static_bytes;

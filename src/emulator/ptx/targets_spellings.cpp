@@ -154,7 +154,11 @@ constexpr Spelling spellings[] = {
      "m16n8k4 "
      "m16n8k8 m16n8k16 m16n8k32 m16n8k64 m16n8k128 m16n8k256 f16 bf16 tf32 f32 f64 s32 s8 u8 s4 u4 "
      "b1 "
-     "xor and popc $small $kind ue8m0 ue4m3"},
+     "xor and popc $round $small $kind ue8m0 ue4m3"},
+    {"wmma",
+     "load store mma a b c d sync aligned row col satfinite m16n16k16 m8n32k16 m32n8k16 m16n16k8 "
+     "m8n8k4 m8n8k32 m8n8k128 global shared shared::cta f16 bf16 tf32 f32 f64 s32 s8 u8 s4 u4 b1 "
+     "xor and popc $round"},
     {"wgmma",
      "fence commit_group wait_group mma_async sp sync aligned m64* f16 bf16 tf32 f32 s32 s8 u8 b1 "
      "e4m3 e5m2 satfinite and popc"},

@@ -70,8 +70,8 @@ std::uint32_t gather_b(const MmaShape& shape, const MmaOperands& in, Take&& take
 }
 
 template <int Bits>
-void gather_c(const MmaOperands& in, Tile& c) {
-  for (int reg = 0; reg < Bits / 8; ++reg)
+void gather_c(const MmaShape& shape, const MmaOperands& in, Tile& c) {
+  for (int reg = 0; reg < result_registers(shape, shape.c); ++reg)
     for (int lane = 0; lane < 32; ++lane)
       for (int item = 0; item < 32 / Bits; ++item) {
         const Coordinate at = d_coordinate(Bits, {lane, reg, item});
@@ -81,8 +81,8 @@ void gather_c(const MmaOperands& in, Tile& c) {
 }
 
 template <int Bits>
-void scatter_d(const Tile& values, const std::array<std::uint32_t*, 4>& d) {
-  for (int reg = 0; reg < Bits / 8; ++reg)
+void scatter_d(const MmaShape& shape, const Tile& values, const std::array<std::uint32_t*, 4>& d) {
+  for (int reg = 0; reg < result_registers(shape, shape.d); ++reg)
     for (int lane = 0; lane < 32; ++lane) {
       std::uint32_t word = 0;
       for (int item = 0; item < 32 / Bits; ++item) {
@@ -114,20 +114,36 @@ void gather_scales(const MmaShape& shape, const MmaOperands& in, MmaFindings& fi
   }
 }
 
+/// An element as a whole number; of bits the bit.
+int integer_of(Operand type, std::uint32_t code) {
+  switch (type) {
+    case Operand::s8:
+      return static_cast<std::int8_t>(code);
+    case Operand::s4:
+      return static_cast<int>(code ^ 8) - 8;
+    default:
+      return static_cast<int>(code);
+  }
+}
+
+/// Sums of products; of bits, how many are in both (shape.ands) or in one of the two.
+template <int Bits>
 void multiply_integers(const MmaShape& shape, const MmaOperands& in, const Tile& c, Tile& d) {
-  std::int16_t a[16][32] = {}, b[8][32] = {};  // zero beyond a K of 16
-  const auto value = [](Operand type, std::uint32_t code) {
-    return static_cast<std::int16_t>(type == Operand::s8 ? static_cast<std::int8_t>(code)
-                                                         : static_cast<int>(code));
-  };
-  gather_a<8>(shape, in,
-              [&](int row, int k, std::uint32_t code) { a[row][k] = value(shape.a, code); });
-  gather_b<8>(shape, in,
-              [&](int k, int col, std::uint32_t code) { b[col][k] = value(shape.b, code); });
-  for (int row = 0; row < 16; ++row)
+  constexpr int longest = 256 / Bits < 32 ? 32 : 256 / Bits;
+  std::int16_t a[16][longest] = {}, b[8][longest] = {};
+  gather_a<Bits>(shape, in, [&](int row, int k, std::uint32_t code) {
+    a[row][k] = static_cast<std::int16_t>(integer_of(shape.a, code));
+  });
+  gather_b<Bits>(shape, in, [&](int k, int col, std::uint32_t code) {
+    b[col][k] = static_cast<std::int16_t>(integer_of(shape.b, code));
+  });
+  for (int row = 0; row < shape.m; ++row)
     for (int column = 0; column < 8; ++column) {
       std::int32_t products = 0;
-      for (int k = 0; k < 32; ++k) products += a[row][k] * b[column][k];
+      if (Bits == 1 && !shape.ands)
+        for (int k = 0; k < shape.k; ++k) products += a[row][k] ^ b[column][k];
+      else
+        for (int k = 0; k < shape.k; ++k) products += a[row][k] * b[column][k];
       std::int64_t sum =
           static_cast<std::int64_t>(static_cast<std::int32_t>(c[row][column])) + products;
       if (shape.saturate) {
@@ -248,14 +264,18 @@ MmaFindings mma(const MmaShape& shape, Generation generation, const MmaOperands&
     if (findings.bad_selector_a || findings.bad_selector_b) return findings;
   }
   Tile c, results;
-  shape.c == Result::f16 ? gather_c<16>(operands, c) : gather_c<32>(operands, c);
-  if (shape.d == Result::s32)
-    multiply_integers(shape, operands, c, results);
-  else if (container_bits(shape.kind, shape.a) == 4)
+  shape.c == Result::f16 ? gather_c<16>(shape, operands, c) : gather_c<32>(shape, operands, c);
+  const int bits = container_bits(shape.kind, shape.a);
+  if (shape.d == Result::s32 && bits == 8)
+    multiply_integers<8>(shape, operands, c, results);
+  else if (shape.d == Result::s32)
+    bits == 4 ? multiply_integers<4>(shape, operands, c, results)
+              : multiply_integers<1>(shape, operands, c, results);
+  else if (bits == 4)
     multiply_fp4(shape, operands, c, results, findings);
   else
     multiply_floats(shape, generation, operands, c, results, findings);
-  shape.d == Result::f16 ? scatter_d<16>(results, d) : scatter_d<32>(results, d);
+  shape.d == Result::f16 ? scatter_d<16>(shape, results, d) : scatter_d<32>(shape, results, d);
   return findings;
 }
 

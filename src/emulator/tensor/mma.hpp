@@ -32,7 +32,8 @@ struct MmaFindings {
   }
 };
 
-/// Writes result_registers(shape, shape.d) rows; they may be those of C. Padding is ignored.
+/// Writes result_registers(shape, shape.d) rows; they may be those of C. Padding is ignored. Not
+/// for f64: see mma_double.hpp.
 MmaFindings mma(const MmaShape& shape, Generation generation, const MmaOperands& operands,
                 const std::array<std::uint32_t*, 4>& d);
 

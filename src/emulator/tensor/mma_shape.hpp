@@ -9,14 +9,32 @@
 namespace microscale::emulator::tensor {
 
 /// Of an element of A or B.
-enum class Operand : std::uint8_t { f16, bf16, tf32, s8, u8, e4m3, e5m2, e3m2, e2m3, e2m1 };
+enum class Operand : std::uint8_t {
+  f16,
+  bf16,
+  tf32,
+  s8,
+  u8,
+  e4m3,
+  e5m2,
+  e3m2,
+  e2m3,
+  e2m1,
+  s4,
+  u4,
+  b1,
+  f64
+};
 /// Of C and D.
-enum class Result : std::uint8_t { f32, f16, s32 };
+enum class Result : std::uint8_t { f32, f16, s32, f64 };
 enum class ScaleType : std::uint8_t { none, ue8m0, ue4m3 };
 enum class Kind : std::uint8_t { plain, f8f6f4, mxf8f6f4, mxf4, mxf4nvf4 };
 
 /// Whose tensor cores: Hopper runs FP8 mma.sync as FP16 and sums FP8 wgmma with 13 fraction bits.
 enum class Generation : std::uint8_t { hopper, blackwell };
+
+/// Of f64 sums.
+enum class Rounding : std::uint8_t { nearest, zero, down, up };
 
 struct MmaShape {
   Kind kind = Kind::plain;
@@ -24,8 +42,10 @@ struct MmaShape {
   Operand a = Operand::f16, b = Operand::f16;
   Result c = Result::f32, d = Result::f32;
   ScaleType scale = ScaleType::none;
-  int scale_vector = 0;   // scales along K: 0 (none), 1, 2 or 4
-  bool saturate = false;  // s32 only
+  int scale_vector = 0;                   // scales along K: 0 (none), 1, 2 or 4
+  bool saturate = false;                  // s32 only
+  bool ands = false;                      // b1: bits of a & b are counted, else of a ^ b
+  Rounding rounding = Rounding::nearest;  // f64 only
 
   bool operator==(const MmaShape&) const = default;
 };
@@ -33,8 +53,15 @@ struct MmaShape {
 /// Bits that an element takes in a register: 4, 8, 16 or 32.
 constexpr int container_bits(Kind kind, Operand type) {
   switch (type) {
+    case Operand::f64:
+      return 64;
     case Operand::tf32:
       return 32;
+    case Operand::s4:
+    case Operand::u4:
+      return 4;
+    case Operand::b1:
+      return 1;
     case Operand::f16:
     case Operand::bf16:
       return 16;
@@ -57,13 +84,12 @@ constexpr int container_shift(Kind kind, Operand type) {
   return type == Operand::e2m1 && container_bits(kind, type) == 8 ? 2 : 0;
 }
 
-/// 32-bit registers of each lane.
-constexpr int a_registers(const MmaShape& s) {
-  return s.m * s.k * container_bits(s.kind, s.a) / 1024;
+/// Registers of each lane: of 32 bits, of f64 64.
+constexpr int register_share(Kind kind, Operand type) {  // elements that 32 lanes' registers hold
+  return type == Operand::f64 ? 32 : 1024 / container_bits(kind, type);
 }
-constexpr int b_registers(const MmaShape& s) {
-  return s.n * s.k * container_bits(s.kind, s.b) / 1024;
-}
+constexpr int a_registers(const MmaShape& s) { return s.m * s.k / register_share(s.kind, s.a); }
+constexpr int b_registers(const MmaShape& s) { return s.n * s.k / register_share(s.kind, s.b); }
 constexpr int result_registers(const MmaShape& s, Result type) {
   return s.m * s.n / (type == Result::f16 ? 64 : 32);
 }

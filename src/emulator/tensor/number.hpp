@@ -39,8 +39,7 @@ constexpr int fraction_bits(Operand type) {
       return 2;
     case Operand::e2m1:
       return 1;
-    case Operand::s8:
-    case Operand::u8:
+    default:  // integers, and f64, which is no Number
       break;
   }
   return 0;
@@ -91,8 +90,7 @@ constexpr Number number_of(Operand type, std::uint32_t code) {
       return number_of(code, 2, 3, 0);
     case Operand::e2m1:
       return number_of(code, 2, 1, 0);
-    case Operand::s8:
-    case Operand::u8:
+    default:  // integers, and f64, which is no Number
       break;
   }
   return {};

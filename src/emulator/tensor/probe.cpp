@@ -105,6 +105,9 @@ std::uint32_t one_in_container(Kind kind, Operand type) {
       return 0x3F800000;
     case Operand::s8:
     case Operand::u8:
+    case Operand::s4:
+    case Operand::u4:
+    case Operand::b1:
       return 1;
     case Operand::e4m3:
       return 0x38;
@@ -116,6 +119,8 @@ std::uint32_t one_in_container(Kind kind, Operand type) {
       return 0x08;
     case Operand::e2m1:
       return 0x2u << container_shift(kind, type);
+    case Operand::f64:
+      break;  // not in 32 bits
   }
   return 0;
 }

@@ -16,7 +16,7 @@ TEST(Assignment, a_register_written_on_every_path_is_not_reported) {
 TEST(Assignment, a_register_written_on_one_path_is_reported_for_the_lanes_of_the_other) {
   const Ran ran = launch_words(
       entry("mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 3; @%p1 bra A; mov.u32 %r2, 1;\n"
-            "A: add.u32 %r3, %r2, 1;"),
+            "A: add.u32 %r3, %r2, 1; setp.eq.u32 %p2, %r3, 1; @%p2 mov.u32 %r4, 1;"),
       {0}, shaped(1, 32));
   ASSERT_EQ(ran.report.findings.size(), 1u) << ran.findings();
   EXPECT_NE(ran.findings().find("register %r2, which lanes 0-2 never wrote"), std::string::npos)

@@ -30,5 +30,15 @@ TEST(ScaleConversions, scales_are_exponents_rounded_down_or_up) {
   EXPECT_EQ(word("cvt.rn.bf16x2.ue8m0x2 %r0, %rs1;", 0xff80), 0x7fff4000u);
 }
 
+TEST(CvtPack, integers_are_saturated_and_stand_below_c) {
+  EXPECT_EQ(word("cvt.pack.sat.s8.s32.b32 %r0, %r1, %r2, %r3;", 300, 0xffffff00, 0x12345678),
+            0x56787f80u);
+  EXPECT_EQ(word("cvt.pack.sat.u8.s32.b32 %r0, %r1, %r2, %r3;", 300, 0xffffff00, 1), 0x0001ff00u);
+  EXPECT_EQ(word("cvt.pack.sat.s4.s32.b32 %r0, %r1, %r2, %r3;", 5, 0xffffffff, 0xabcdef),
+            0xabcdef5fu);
+  EXPECT_EQ(word("cvt.pack.sat.u2.s32.b32 %r0, %r1, %r2, %r3;", 9, 1, 0xf), 0xfdu);
+  EXPECT_EQ(word("cvt.pack.sat.s16.s32 %r0, %r1, %r2;", 0x7fffffff, 0xfffffffe), 0x7ffffffeu);
+}
+
 }  // namespace
 }  // namespace microscale::emulator

@@ -53,6 +53,43 @@ TEST(IntegerInstructions, a_64_bit_sum_carries_into_the_high_half) {
   EXPECT_EQ(word("sub.cc.u32 %r4, %r1, %r2; subc.u32 %r0, %r3, 0;", 1, 2, 5), 4u);
 }
 
+TEST(IntegerInstructions, products_are_added_with_carry) {
+  using u128 = unsigned __int128;
+  // 64 bits times 64 bits and 128 more, as __int128 multiplies.
+  each64("mad.lo.cc.u64 %rd4, %rd1, %rd2, %rd3; madc.hi.u64 %rd0, %rd1, %rd2, %rd3;",
+         [](u64 a, u64 b, u64 c) {
+           const u128 product = u128{a} * b;
+           const u128 sum = product + (u128{c} << 64 | c);
+           return static_cast<u64>(sum >> 64);
+         });
+  each("mad.lo.cc.u32 %r4, %r1, %r2, %r3; madc.hi.s32 %r0, %r1, %r2, 7;", [](u64 a, u64 b, u64 c) {
+    const s64 product = s64{s32(a)} * s32(b);
+    const u64 low = u64{u32(product)} + u32(c);
+    return static_cast<u64>(product >> 32) + 7 + (low >> 32);
+  });
+  each("mad.hi.cc.u32 %r4, %r1, %r2, %r3; addc.u32 %r0, 0, 0;",
+       [](u64 a, u64 b, u64 c) { return ((u64{u32(a)} * u32(b) >> 32) + u32(c)) >> 32; });
+  each("add.cc.u32 %r4, %r1, %r2; madc.lo.cc.u32 %r5, %r3, %r3, %r2; addc.u32 %r0, 0, 0;",
+       [](u64 a, u64 b, u64 c) {
+         const u64 carry = (u64{u32(a)} + u32(b)) >> 32;
+         return (u64{u32(c * c)} + u32(b) + carry) >> 32;
+       });
+}
+
+TEST(IntegerInstructions, products_of_24_bits_have_48) {
+  const auto s24 = [](u64 a) { return s64{s32(u32(a) << 8) >> 8}; };
+  each("mul24.hi.u32 %r0, %r1, %r2;",
+       [](u64 a, u64 b, u64) { return (a & 0xffffff) * (b & 0xffffff) >> 16; });
+  each("mul24.hi.s32 %r0, %r1, %r2;",
+       [&](u64 a, u64 b, u64) { return static_cast<u64>(s24(a) * s24(b)) >> 16; });
+  each("mad24.lo.u32 %r0, %r1, %r2, %r3;",
+       [](u64 a, u64 b, u64 c) { return (a & 0xffffff) * (b & 0xffffff) + c; });
+  each("mad24.hi.s32 %r0, %r1, %r2, %r3;",
+       [&](u64 a, u64 b, u64 c) { return (static_cast<u64>(s24(a) * s24(b)) >> 16) + c; });
+  EXPECT_EQ(word("mad24.hi.sat.s32 %r0, %r1, %r2, %r3;", 0x7fffff, 0x7fffff, 0x7fffffff),
+            0x7fffffffu);
+}
+
 TEST(IntegerInstructions, high_and_wide_products_keep_all_bits) {
   each("mul.hi.u32 %r0, %r1, %r2;", [](u64 a, u64 b, u64) { return (u64{u32(a)} * u32(b)) >> 32; });
   each("mul.hi.s32 %r0, %r1, %r2;",

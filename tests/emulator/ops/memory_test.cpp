@@ -59,5 +59,16 @@ TEST(MemoryInstructions, accesses_out_of_bounds_and_misaligned_end_the_launch) {
   EXPECT_EQ(crooked.count(FindingKind::misaligned), 1) << crooked.findings();
 }
 
+TEST(MemoryInstructions, a_store_below_a_local_array_says_how_far) {
+  const Ran ran = launch_words(entry(".local .align 8 .b8 a[48]; mov.u64 %rd1, a; mov.u32 %r1, 7; "
+                                     "st.local.u32 [%rd1+-16], %r1;"),
+                               {0}, shaped(1, 1));
+  EXPECT_EQ(ran.count(FindingKind::out_of_bounds), 1) << ran.findings();
+  EXPECT_NE(
+      ran.findings().find("16 bytes before the start of the thread's 48 bytes of local memory"),
+      std::string::npos)
+      << ran.findings();
+}
+
 }  // namespace
 }  // namespace microscale::emulator

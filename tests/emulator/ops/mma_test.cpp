@@ -127,6 +127,37 @@ TEST(MmaHandler, selectors_come_from_registers_and_are_checked) {
   EXPECT_NE(differing.finding(emulator::FindingKind::bad_selector), nullptr);
 }
 
+// B is the identity of 4 by 4 (lane 4 c + k has k of column c), so that D is A's columns and C.
+TEST(MmaHandler, doubles_multiply_in_registers_of_64_bits) {
+  const std::string text =
+      module_head("sm_80") +
+      ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.reg .pred %p<2>; .reg .b32 %r<4>; "
+      ".reg .b64 %rd<6>; .reg .f64 %e<8>;\n"
+      "ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd3, "
+      "%r0, 8; add.s64 %rd1, %rd1, %rd3; ld.global.f64 %e0, [%rd1];\n"
+      "shr.u32 %r1, %r0, 2; and.b32 %r2, %r0, 3; setp.eq.u32 %p1, %r1, %r2; selp.f64 %e1, "
+      "0d3FF0000000000000, 0d0000000000000000, %p1;\n"
+      "mov.f64 %e2, 0d3FE0000000000000; mov.f64 %e3, %e2;\n"
+      "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%e2, %e3}, {%e0}, {%e1}, {%e2, %e3};\n"
+      "add.s64 %rd2, %rd2, %rd3; add.s64 %rd2, %rd2, %rd3; st.global.v2.f64 [%rd2], {%e2, %e3}; "
+      "ret;\n}\n";
+  Words in(64);
+  for (std::size_t i = 0; i < 32; ++i) {
+    const auto value = std::bit_cast<std::uint64_t>(1.25 * static_cast<double>(i));
+    in[2 * i] = static_cast<std::uint32_t>(value),
+           in[2 * i + 1] = static_cast<std::uint32_t>(value >> 32);
+  }
+  const Ran ran = run(text, "k", in, 128);
+  EXPECT_EQ(ran.sentences(), "");
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::size_t at = 4 * lane + 2 * i, row = lane / 4, column = 2 * (lane % 4) + i;
+      const double got = std::bit_cast<double>(ran.out[at] | std::uint64_t{ran.out[at + 1]} << 32);
+      const double a = column < 4 ? 1.25 * static_cast<double>(4 * row + column) : 0;
+      EXPECT_EQ(got, a + 0.5) << lane;
+    }
+}
+
 TEST(MmaHandler, lanes_that_stay_away_are_named) {
   const Ran ran = run(uniform_kernel("@%p ", "setp.lt.u32 %p, %r9, 16;\n", "{0, 0}"), "k",
                       {0x08080808, 0x7F7F7F7F}, 32);

@@ -66,6 +66,26 @@ TEST(PackedInstructions, halves_work_side_by_side) {
   EXPECT_EQ(word("neg.f16x2 %r0, %r1;", 0x3c008000), 0xbc000000u);
 }
 
+TEST(PackedInstructions, halves_are_added_to_singles_and_rounded_once) {
+  const auto bits = [](float value) { return std::uint64_t{std::bit_cast<std::uint32_t>(value)}; };
+  const float tiny = 0x1p-24f;
+  const std::uint64_t one_f16 = 0x3c00, three_bf16 = 0x4040;
+  EXPECT_EQ(word("add.f32.f16 %f4, %rs1, %f2; mov.b32 %r0, %f4;", one_f16, bits(tiny)), bits(1.0f));
+  EXPECT_EQ(word("add.rp.f32.f16 %f4, %rs1, %f2; mov.b32 %r0, %f4;", one_f16, bits(tiny)),
+            bits(std::nextafterf(1.0f, 2.0f)));
+  EXPECT_EQ(word("sub.rn.f32.bf16 %f4, %rs1, %f2; mov.b32 %r0, %f4;", three_bf16, bits(0.1f)),
+            bits(3.0f - 0.1f));
+  EXPECT_EQ(word("add.sat.f32.bf16 %f4, %rs1, %f2; mov.b32 %r0, %f4;", three_bf16, bits(-7.0f)),
+            0u);
+  EXPECT_EQ(word("fma.rn.f32.bf16 %f4, %rs1, %rs2, %f3; mov.b32 %r0, %f4;", three_bf16, three_bf16,
+                 bits(0.1f)),
+            bits(std::fmaf(3.0f, 3.0f, 0.1f)));
+  EXPECT_EQ(word("fma.rz.f32.f16 %f4, %rs1, %rs2, %f3; mov.b32 %r0, %f4;", one_f16, one_f16,
+                 bits(-tiny / 4)),
+            bits(std::nextafterf(1.0f, 0.0f)));
+  EXPECT_EQ(word("add.f32.f16 %f4, %rs1, %f2; mov.b32 %r0, %f4;", 0x7e01, bits(1.0f)), 0x7fffffffu);
+}
+
 TEST(PackedInstructions, extremes_prefer_numbers_and_know_the_zeros) {
   EXPECT_EQ(word("min.f16x2 %r0, %r1, %r2;", 0x7e008000, 0x3c000000), 0x3c008000u);
   EXPECT_EQ(word("min.NaN.f16x2 %r0, %r1, %r2;", 0x7e008000, 0x3c000000), 0x7fff8000u);

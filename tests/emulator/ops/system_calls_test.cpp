@@ -102,7 +102,9 @@ TEST(SystemCalls, what_malloc_gave_has_red_zones_and_begins_unwritten) {
     return launch_words(heap_kernel("16", code), {0}, shaped(1, 1));
   };
   EXPECT_EQ(ran("st.u32 [%rd20+16], %r50;").count(FindingKind::out_of_bounds), 1);
-  EXPECT_EQ(ran("ld.u32 %r1, [%rd20];").count(FindingKind::uninitialised_memory), 1);
+  EXPECT_EQ(
+      ran("ld.u32 %r1, [%rd20]; st.u32 [%rd20+4], %r1;").count(FindingKind::uninitialised_memory),
+      1);
   const Ran freed = ran(call("free", {"%rd20"}) + "st.u32 [%rd20], %r50;");
   EXPECT_NE(freed.findings().find("in 16 bytes that free has given back"), std::string::npos)
       << freed.findings();

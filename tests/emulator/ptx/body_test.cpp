@@ -192,9 +192,11 @@ TEST(PtxBody, calls_name_function_results_and_arguments) {
             std::string::npos);
   EXPECT_NE(failure("call (r), h, (a, b);").find("'h' is no function of this module"),
             std::string::npos);
-  EXPECT_NE(
-      failure("call (r), d, (a, b), proto;").find("calls through a register are not supported"),
-      std::string::npos);
+  EXPECT_EQ(failure("call (r), d, (a, b), proto;"), "");
+  EXPECT_NE(failure("call (r), d, (a, d), proto;").find("only .param variables"),
+            std::string::npos);
+  EXPECT_NE(failure("call (r), a, (a, b), proto;").find("'a' is no function and no register"),
+            std::string::npos);
   EXPECT_NE(failure("call k;").find("'k' is an entry"), std::string::npos);
   EXPECT_NE(failure("call (r), f, (d, b);").find("only .param variables"), std::string::npos);
 }

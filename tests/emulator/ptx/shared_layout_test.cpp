@@ -26,6 +26,18 @@ TEST(PtxSharedLayout, holds_what_the_entry_and_its_callees_use) {
   EXPECT_EQ(layout.module_offset[2], 64);
 }
 
+TEST(PtxSharedLayout, holds_what_functions_use_that_registers_may_name) {
+  const Module module = take(Module::parse(head + R"(
+.func f() { .shared .align 8 .b8 own[24]; ret; }
+.func (.param .b32 r) g() { .shared .b8 other[512]; ret; }
+.entry k() { .shared .b8 mine[8]; .reg .b64 r; call r; ret; }
+)"));
+  const SharedLayout layout = take(shared_layout(module, module.find("k").value()));
+  EXPECT_EQ(layout.function_offset[module.find("f").value()], 8);
+  EXPECT_EQ(layout.function_offset[module.find("g").value()], -1);
+  EXPECT_EQ(layout.static_bytes, 32);
+}
+
 TEST(PtxSharedLayout, recursion_ends) {
   const Module module = take(Module::parse(head + ".func f() { call f; }\n.entry k() { call f; }"));
   EXPECT_EQ(take(shared_layout(module, 1)).static_bytes, 0);

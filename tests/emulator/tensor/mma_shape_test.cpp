@@ -38,6 +38,22 @@ TEST(MmaShape, every_spelling_is_read_back) {
   }
 }
 
+TEST(MmaShape, small_integers_bits_and_doubles_are_read_back) {
+  for (const char* text :
+       {"m8n8k4.row.col.f64.f64.f64.f64", "m16n8k16.row.col.rz.f64.f64.f64.f64",
+        "m8n8k16.row.col.s32.u8.s8.s32", "m8n8k32.row.col.satfinite.s32.s4.u4.s32",
+        "m16n8k64.row.col.s32.u4.u4.s32", "m8n8k128.row.col.s32.b1.b1.s32.xor.popc",
+        "m16n8k256.row.col.s32.b1.b1.s32.and.popc"})
+    EXPECT_EQ(spelling(parse(text)), std::string("mma.sync.aligned.") + text);
+  for (const char* text :
+       {"m8n8k8.row.col.f64.f64.f64.f64", "m8n8k4.row.col.f32.f64.f64.f32",
+        "m8n8k32.row.col.s32.s8.s8.s32", "m8n8k16.row.col.s32.s4.s4.s32",
+        "m16n8k32.row.col.s32.s4.s8.s32", "m8n8k128.row.col.s32.b1.b1.s32",
+        "m8n8k128.row.col.satfinite.s32.b1.b1.s32.xor.popc", "m16n8k16.row.col.rz.f32.f16.f16.f32",
+        "m8n8k16.row.col.f32.f16.f16.f32"})
+    EXPECT_NE(refusal(text), "") << text;
+}
+
 TEST(MmaShape, block_scaled_kinds_and_their_defaults) {
   const char* nv =
       "sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32.e2m1.e2m1.f32."

@@ -54,6 +54,60 @@ MmaShape nvfp4() {
   return shape;
 }
 
+/// D of the fragments as PTX lays them out, from whole numbers of `bits` bits.
+int dot_at(const Warp& warp, const MmaShape& shape, int bits, bool is_signed, int row, int column) {
+  const int items = 32 / bits;
+  const auto element = [&](const std::uint32_t(&rows)[4][32], int reg, int lane, int item) {
+    const std::uint32_t code =
+        rows[reg][lane] >> (bits * item) & static_cast<std::uint32_t>((1ull << bits) - 1);
+    const bool negative = is_signed && bits > 1 && (code >> (bits - 1) & 1);
+    return static_cast<int>(code) - (negative ? 1 << bits : 0);
+  };
+  int sum = 0;
+  for (int k = 0; k < shape.k; ++k) {
+    const int lane = k / items % 4, half = k / (4 * items);
+    const int reg_a = shape.m == 8 ? half : row / 8 + 2 * half;
+    const int a = element(warp.a, reg_a, row % 8 * 4 + lane, k % items);
+    const int b = element(warp.b, half, column * 4 + lane, k % items);
+    sum += bits == 1 && !shape.ands ? a ^ b : a * b;
+  }
+  return sum;
+}
+
+TEST(Mma, integers_of_four_and_one_bits_and_shapes_of_eight_rows) {
+  struct Case {
+    int m, k;
+    Operand type;
+    bool ands;
+  };
+  const Case cases[] = {{8, 16, Operand::s8, false},   {8, 32, Operand::s4, false},
+                        {8, 32, Operand::u4, false},   {16, 32, Operand::s4, false},
+                        {16, 64, Operand::u4, false},  {16, 64, Operand::s4, false},
+                        {8, 128, Operand::b1, false},  {8, 128, Operand::b1, true},
+                        {16, 128, Operand::b1, false}, {16, 256, Operand::b1, true}};
+  for (const Case& each : cases) {
+    MmaShape shape;
+    shape.m = each.m, shape.k = each.k, shape.a = shape.b = each.type, shape.ands = each.ands;
+    shape.c = shape.d = Result::s32;
+    Warp warp;
+    Bits bits(static_cast<std::uint64_t>(each.k));
+    for (int reg = 0; reg < 4; ++reg)
+      for (int lane = 0; lane < 32; ++lane) {
+        warp.a[reg][lane] = bits.next(), warp.b[reg][lane] = bits.next();
+        warp.c[reg][lane] = bits.next();
+      }
+    EXPECT_FALSE(warp.run(shape).any());
+    for (int row = 0; row < each.m; ++row)
+      for (int column = 0; column < 8; ++column) {
+        const int reg = row / 8 * 2 + column % 2, lane = row % 8 * 4 + column / 2;
+        const int dot = dot_at(warp, shape, container_bits(Kind::plain, each.type),
+                               each.type != Operand::u4, row, column);
+        EXPECT_EQ(warp.d[reg][lane], warp.c[reg][lane] + static_cast<std::uint32_t>(dot))
+            << spelling(shape) << " " << row << "," << column;
+      }
+  }
+}
+
 TEST(Mma, ones_give_32_twos_128_and_a_scale_of_eight_256) {
   Warp warp;
   warp.fill(0x08080808, 0x08080808, 0x7F7F7F7F, 0x7F7F7F7F);

@@ -150,7 +150,11 @@ MmaShape shape_from(const std::string& kind, const std::string& size, const std:
   words.insert(words.end(), {result, a, b, result});
   if (kind == "mxf4nvf4") words.push_back("ue4m3");
   if (kind == "mxf8f6f4" || kind == "mxf4") words.push_back("ue8m0");
-  return tensor::mma_shape(words);
+  const MmaShape shape = tensor::mma_shape(words);
+  if (shape.m != 16)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("explain mma draws products of 16 rows; {} has {}", size, shape.m));
+  return shape;
 }
 
 ExplainMmaCommand command_from(const std::vector<std::string>& words, const MmaWords& options) {

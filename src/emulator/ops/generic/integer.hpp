@@ -274,26 +274,9 @@ Step scalar_binary(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
-/// add.cc, addc, sub.cc, subc and mad's: the carry is predicate op.extra. mode: bit 0 takes a carry
-/// in, bit 1 gives one out, bit 2 subtracts.
-template <class T>
-Step carried(const Op& op, Warp& warp, u32 lanes) {
-  T* d = lanes_of<T>(warp, op.d);
-  const T* a = lanes_of<T>(warp, op.a);
-  const T* b = lanes_of<T>(warp, op.b);
-  const bool subtracts = op.mode & 4;
-  u32 carries = 0;
-  for (u32 rest = lanes; rest; rest &= rest - 1) {
-    const int i = std::countr_zero(rest);
-    const unsigned __int128 in = (op.mode & 1) ? (warp.predicates[op.extra] >> i & 1) : subtracts;
-    const unsigned __int128 sum =
-        static_cast<unsigned __int128>(a[i]) + (subtracts ? static_cast<T>(~b[i]) : b[i]) + in;
-    d[i] = static_cast<T>(sum);
-    carries |= static_cast<u32>((sum >> (8 * sizeof(T))) & 1) << i;
-  }
-  if (op.mode & 2) warp.set_predicate(op.extra, lanes, carries);
-  return Step::next;
-}
+struct Mad24HiSat {
+  static u32 of(u32 a, u32 b, u32 c) { return AddSat::of(Mul24HiS::of(a, b), c); }
+};
 
 Family integer_family() {
   static constexpr HandlerEntry entries[] = {
@@ -308,6 +291,8 @@ Family integer_family() {
       {"sub.sat.s32", binary<u32, u32, u32, SubSat>},
       {"carried.32", carried<u32>},
       {"carried.64", carried<u64>},
+      {"carried.product.32", carried_product<u32, s32>},
+      {"carried.product.64", carried_product<u64, s64>},
       {"mul.lo.16", binary<u32, u32, u32, MulLo16>},
       {"mul.lo.32", binary<u32, u32, u32, MulLo>},
       {"mul.lo.64", binary<u64, u64, u64, MulLo>},
@@ -323,6 +308,13 @@ Family integer_family() {
       {"mul.wide.s32", binary<u64, u32, u32, MulWideS32>},
       {"mul24.lo.u32", binary<u32, u32, u32, Mul24U>},
       {"mul24.lo.s32", binary<u32, u32, u32, Mul24S>},
+      {"mul24.hi.u32", binary<u32, u32, u32, Mul24HiU>},
+      {"mul24.hi.s32", binary<u32, u32, u32, Mul24HiS>},
+      {"mad24.lo.u32", ternary<u32, u32, u32, u32, ThenAdd<Mul24U>>},
+      {"mad24.lo.s32", ternary<u32, u32, u32, u32, ThenAdd<Mul24S>>},
+      {"mad24.hi.u32", ternary<u32, u32, u32, u32, ThenAdd<Mul24HiU>>},
+      {"mad24.hi.s32", ternary<u32, u32, u32, u32, ThenAdd<Mul24HiS>>},
+      {"mad24.hi.sat.s32", ternary<u32, u32, u32, u32, Mad24HiSat>},
       {"mad.lo.16", ternary<u32, u32, u32, u32, MadLo16>},
       {"mad.lo.32", ternary<u32, u32, u32, u32, MadLo>},
       {"mad.lo.64", ternary<u64, u64, u64, u64, MadLo>},

@@ -87,6 +87,25 @@ struct HalfNeg {
   }
 };
 
+// FP32 sums, differences and fused products whose first operands have 16 bits: these are widened,
+// and the rest is FP32's.
+template <class H, class F, bool Sat>
+struct MixedOf {
+  [[gnu::always_inline]] static u32 of(u32 a, u32 c) {
+    return finished(F::of(H::load(a & 0xffffu), f32_of(c)));
+  }
+  [[gnu::always_inline]] static u32 of(u32 a, u32 b, u32 c) {
+    return finished(__builtin_fmaf(H::load(a & 0xffffu), H::load(b & 0xffffu), f32_of(c)));
+  }
+  [[gnu::always_inline]] static u32 finished(float value) {
+    if (Sat) {
+      const float low = value > 0.0f ? value : 0.0f;
+      return bits_of(low < 1.0f ? low : 1.0f);
+    }
+    return value != value ? 0x7fffffffu : bits_of(value);
+  }
+};
+
 template <class F>
 inline constexpr Handler pair1 = unary<u32, u32, BothHalves<F>>;
 template <class F>
@@ -102,6 +121,15 @@ inline constexpr Handler pair3 = ternary<u32, u32, u32, u32, BothHalves<F>>;
       {key ".ftz.sat", shape<f<__VA_ARGS__, true, Finish::sat>>}, { \
     key ".ftz.relu", shape<f<__VA_ARGS__, true, Finish::relu>>      \
   }
+#define MICROSCALE_MIXED_OF(key, ...) \
+  {key, __VA_ARGS__}, { "directed." key, rounded<__VA_ARGS__> }
+#define MICROSCALE_MIXED(type, H)                                                      \
+  MICROSCALE_MIXED_OF("mixed.add." type, binary32<MixedOf<H, PAdd, false>>),           \
+      MICROSCALE_MIXED_OF("mixed.add." type ".sat", binary32<MixedOf<H, PAdd, true>>), \
+      MICROSCALE_MIXED_OF("mixed.sub." type, binary32<MixedOf<H, PSub, false>>),       \
+      MICROSCALE_MIXED_OF("mixed.sub." type ".sat", binary32<MixedOf<H, PSub, true>>), \
+      MICROSCALE_MIXED_OF("mixed.fma." type, ternary32<MixedOf<H, PAdd, false>>),      \
+      MICROSCALE_MIXED_OF("mixed.fma." type ".sat", ternary32<MixedOf<H, PAdd, true>>)
 #define MICROSCALE_HALVES(type, H)                                                       \
   MICROSCALE_VARIANTS("add." type, binary32, HalfOf, H, PAdd),                           \
       MICROSCALE_VARIANTS("sub." type, binary32, HalfOf, H, PSub),                       \
@@ -133,9 +161,13 @@ Family packed_family() {
   static constexpr HandlerEntry entries[] = {
       MICROSCALE_HALVES("f16", Half),
       MICROSCALE_HALVES("bf16", Brain),
+      MICROSCALE_MIXED("f16", Half),
+      MICROSCALE_MIXED("bf16", Brain),
   };
   return entries;
 }
 #undef MICROSCALE_VARIANTS
 #undef MICROSCALE_HALVES
+#undef MICROSCALE_MIXED
+#undef MICROSCALE_MIXED_OF
 #undef MICROSCALE_MINMAX
