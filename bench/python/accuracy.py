@@ -8,7 +8,8 @@ from the model as it is, and their ratio to those of plain rounding.
 MODEL: a dense folder. --text: what is predicted; --calibration: another text, from which statistics are (left
 out, the manual that Python carries). Ways: plain, each block's scale from its largest element (NVFP4 nearest,
 MXFP4 even); search, the default; text and random, the search weighted by the mean square of each column, of the
-calibration text or of random token ids; block-hessian and gptq, those methods, with a shrinkage after a colon.
+calibration text or of random token ids; block-hessian and gptq, those methods, with a shrinkage after a colon;
+bits:5, formats chosen for so many bits a weight, then gptq (the same with either of --formats).
 Statistics, quantized folders and finished rows stay in --work, and a second run goes on. The model runs once,
 then each row: block by block, in FP32, activations as they are. Needs torch and transformers, no network.
 """
@@ -61,16 +62,23 @@ class Bench:
     def folder(self, format, way):
         path = self.work / f"{format}-{way.replace(':', '-')}"
         if not (path / "config.json").exists():
-            method, _, shrink = way.partition(":")
+            method, _, number = way.partition(":")
             more = {"scale_rule": PLAIN[format]} if way == "plain" else {}
             if method in ("text", "random"):
                 more["importance"] = self.statistics(method)
             elif method in ("block-hessian", "gptq"):
                 more.update(importance=self.statistics("hessian"), method=method)
-                more.update({"shrink": float(shrink)} if shrink else {})
-            ms.quantize_model(
-                self.options.model, path, format=format, threads=self.options.threads, resume=True, **more
+                more.update({"shrink": float(number)} if number else {})
+            elif method == "bits":
+                more.update(importance=self.statistics("hessian"), bits=float(number))
+            if method != "bits":
+                more["format"] = format
+            made = ms.quantize_model(
+                self.options.model, path, threads=self.options.threads, resume=True, **more
             )
+            if made.choice:
+                said = ", ".join(f"{name} {each['layers']}" for name, each in made.choice["formats"].items())
+                print(f"{made.choice['bits']:.4f} bits, layers in {said}", flush=True)
         return path
 
     def run(self):

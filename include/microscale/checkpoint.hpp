@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "microscale/layer_formats.hpp"
 #include "microscale/numerics.hpp"
 #include "microscale/statistics.hpp"
 
@@ -47,23 +48,6 @@ struct TensorPlan {
   std::optional<double> input_amax;  ///< that the stored scale of its inputs is made of
   std::int64_t bytes_before = 0;
   std::int64_t bytes_after = 0;
-};
-
-/// What the weight of a linear layer becomes.
-enum class WeightFormat : std::uint8_t {
-  nvfp4,
-  mxfp4,
-  mxfp8,       ///< E4M3 codes
-  fp8,         ///< E4M3 codes, one BF16 scale for each row
-  fp8_tensor,  ///< E4M3 codes, one FP32 scale for it and what it is fused with: ModelOpt's
-};
-std::string_view to_string(WeightFormat format);  ///< "nvfp4", ..., "fp8_tensor"
-std::optional<WeightFormat> parse_weight_format(std::string_view name);
-
-/// Layers that get another format than the rest.
-struct UseFormat {
-  std::string pattern;  ///< as in QuantizeModelOptions::include
-  WeightFormat format = WeightFormat::nvfp4;
 };
 
 /// How quantized layers lie in the output: names, scales and the files that describe them.
@@ -122,6 +106,9 @@ struct QuantizeModelOptions {
                             ///< the calling thread's current device, as select_device makes them
   bool resume = false;      ///< continue an interrupted run of the same input and options
   std::optional<KeepCodes> keep_codes{};
+  Budget budget{};  ///< chooses the formats of layers that `use` does not name; `format` is then
+                    ///< the first of its menu with blocks
+  std::optional<FormatChoice> choice{};  ///< what it led to; set by quantize_model
 };
 
 /// For all layers that no options.use names; last. fp8 of ModelOpt with input scales: fp8_tensor.
@@ -137,7 +124,8 @@ struct ConversionPlan {
   std::int64_t bytes_after = 0;
   std::int64_t disk_needed = 0;  ///< everything that will be written
   std::int64_t disk_free = 0;
-  std::string computed_on;  ///< in words: "the CPU", "GPU 0 (NVIDIA H200, sm_90a)"
+  std::string computed_on;               ///< in words: "the CPU", "GPU 0 (NVIDIA H200, sm_90a)"
+  std::optional<FormatChoice> choice{};  ///< that options.budget led to
 };
 
 /// Called from any one thread at a time, first before the work begins, with the bytes that an
@@ -145,8 +133,9 @@ struct ConversionPlan {
 using ProgressCallback =
     std::function<bool(std::int64_t bytes_done, std::int64_t bytes_total, std::string_view item)>;
 
-/// What quantize_model would do; reads headers only. Throws Error.
-ConversionPlan plan_quantize_model(const QuantizeModelOptions& options);
+/// What quantize_model would do; reads headers only, and with a budget all weights. Throws Error.
+ConversionPlan plan_quantize_model(const QuantizeModelOptions& options,
+                                   const ProgressCallback& progress = {});
 
 /// Converts. The output has the same bytes at any thread count and memory limit. No file carries
 /// its final name before it is complete, config.json is the last. Throws Error.

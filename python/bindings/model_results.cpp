@@ -7,6 +7,9 @@
 
 #include <tuple>
 
+#include "checkpoint/choose_formats.hpp"
+#include "checkpoint/format_choice.hpp"
+#include "core/result.hpp"
 #include "interruptible.hpp"
 #include "microscale/checkpoint.hpp"
 #include "operands.hpp"
@@ -25,7 +28,8 @@ auto state_of(const TensorPlan& t) {
 
 auto state_of(const ConversionPlan& p) {
   return std::tuple(p.tensors, p.copied_files, p.dropped_files, p.dropped_reasons, p.notices,
-                    p.bytes_before, p.bytes_after, p.disk_needed, p.disk_free, p.computed_on);
+                    p.bytes_before, p.bytes_after, p.disk_needed, p.disk_free, p.computed_on,
+                    p.choice ? to_text(*p.choice) : std::string());
 }
 
 auto state_of(const DequantizedModel& m) {
@@ -55,8 +59,10 @@ void set_state(TensorPlan& t, const decltype(state_of(std::declval<TensorPlan>()
 }
 
 void set_state(ConversionPlan& p, const decltype(state_of(std::declval<ConversionPlan>()))& state) {
+  std::string choice;
   std::tie(p.tensors, p.copied_files, p.dropped_files, p.dropped_reasons, p.notices, p.bytes_before,
-           p.bytes_after, p.disk_needed, p.disk_free, p.computed_on) = state;
+           p.bytes_after, p.disk_needed, p.disk_free, p.computed_on, choice) = state;
+  if (!choice.empty()) p.choice = take(choice_from(choice));
 }
 
 void set_state(DequantizedModel& m,
@@ -148,6 +154,15 @@ void bind_plan(nb::module_& module) {
       .def_ro("disk_needed", &ConversionPlan::disk_needed)
       .def_ro("disk_free", &ConversionPlan::disk_free)
       .def_ro("computed_on", &ConversionPlan::computed_on, "In words: 'the CPU'.")
+      .def_prop_ro(
+          "choice",
+          [](const ConversionPlan& plan) -> nb::object {
+            if (!plan.choice) return nb::none();
+            return nb::module_::import_("json").attr("loads")(to_json(report_on(*plan.choice)));
+          },
+          nb::for_getter(nb::sig("def choice(self) -> dict[str, Any] | None")),
+          "What a budget led to, as `quantize --json` has it: bits, error, groups, curve; else "
+          "None.")
       .def("__repr__", [](const ConversionPlan& plan) {
         return fmt::format("ConversionPlan({} tensors, {} bytes to {})", plan.tensors.size(),
                            plan.bytes_before, plan.bytes_after);

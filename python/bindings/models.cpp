@@ -5,7 +5,9 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include "checkpoint/choose_formats.hpp"
 #include "checkpoint/memory_budget.hpp"
+#include "core/result.hpp"
 #include "interruptible.hpp"
 #include "keywords.hpp"
 #include "microscale/checkpoint.hpp"
@@ -19,7 +21,9 @@ using Path = std::filesystem::path;
 using Words = std::vector<std::string>;
 
 struct QuantizeModelWords {
-  Words include, ignore;
+  std::optional<double> bits;
+  std::optional<std::int64_t> fit;
+  Words menu, include, ignore;
   std::optional<Path> importance;
   std::string method;
   std::optional<double> shrink;
@@ -91,9 +95,26 @@ std::int64_t limit_from(std::int64_t bytes) {
   return bytes + resident_bytes();
 }
 
-QuantizeModelOptions options_of(const Path& source, const Path& target, std::string_view format,
+Budget budget_from(const QuantizeModelWords& words) {
+  Budget budget{words.bits, words.fit, {}};
+  for (const std::string& name : words.menu) {
+    const auto format = parse_menu_format(name);
+    if (!format)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("menu: there is no format '{}'; name some of nvfp4, mxfp4, mxfp8, fp8, "
+                      "bf16",
+                      name));
+    budget.menu.push_back(*format);
+  }
+  return budget;
+}
+
+QuantizeModelOptions options_of(const Path& source, const Path& target,
+                                const std::optional<std::string>& format,
                                 const NumericWords& numeric, const QuantizeModelWords& words) {
   QuantizeModelOptions options;
+  options.budget = budget_from(words);
   options.input = source;
   options.output = target;
   options.include = words.include;
@@ -107,11 +128,18 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   options.container = words.container ? container_from(*words.container) : container_for(target);
   for (const auto& [path, weight] : words.lora) options.lora.push_back({path, weight});
   for (const auto& [pattern, name] : words.use) options.use.push_back(use_from(pattern, name));
-  const auto weights = parse_weight_format(format);
-  if (weights == WeightFormat::fp8 || weights == WeightFormat::fp8_tensor) {
+  const auto weights = parse_weight_format(format.value_or("nvfp4"));
+  if (options.budget.given()) {
+    if (format)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("format: '{}' is for all layers, and {} chooses for each; leave one "
+                              "out, or name what may be chosen as menu",
+                              *format, words.bits ? "bits" : "fit"));
+    options = take(with_menu(std::move(options)));
+  } else if (weights == WeightFormat::fp8 || weights == WeightFormat::fp8_tensor) {
     set_format(options, *weights);
   } else {
-    options.format = format_from(format);
+    options.format = format_from(format.value_or("nvfp4"));
   }
   options.numerics = numerics_from(numeric, options.format);
   options.threads = threads_of(words.threads);
@@ -121,22 +149,26 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   return options;
 }
 
-#define MODEL_PARAMETERS                                                                         \
-  const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS,         \
-      const Words &include, const Words &ignore, std::optional<Path> importance,                 \
-      const std::string &method, std::optional<double> shrink, double damping,                   \
-      std::optional<std::string> experts, bool allow_incomplete, const std::string &activations, \
-      std::optional<Path> input_scales, const std::vector<std::pair<Path, double>>&lora,         \
-      const std::vector<std::pair<std::string, std::string>>&use,                                \
-      std::optional<std::string> container, int threads, std::int64_t max_memory,                \
+#define MODEL_PARAMETERS                                                                       \
+  const Path &source, const Path &target, const std::optional<std::string>&format,             \
+      NUMERIC_PARAMETERS, std::optional<double> bits, std::optional<std::int64_t> fit,         \
+      const Words &menu, const Words &include, const Words &ignore,                            \
+      std::optional<Path> importance, const std::string &method, std::optional<double> shrink, \
+      double damping, std::optional<std::string> experts, bool allow_incomplete,               \
+      const std::string &activations, std::optional<Path> input_scales,                        \
+      const std::vector<std::pair<Path, double>>&lora,                                         \
+      const std::vector<std::pair<std::string, std::string>>&use,                              \
+      std::optional<std::string> container, int threads, std::int64_t max_memory,              \
       const std::vector<int>&gpus, bool resume
 #define MODEL_OPTIONS                                                                          \
   options_of(source, target, format, NUMERIC_WORDS,                                            \
-             {include, ignore, importance, method, shrink, damping, experts, allow_incomplete, \
-              activations, input_scales, lora, use, container, threads, max_memory, gpus, resume})
+             {bits,   fit,       menu,    include,          ignore,      importance,   method, \
+              shrink, damping,   experts, allow_incomplete, activations, input_scales, lora,   \
+              use,    container, threads, max_memory,       gpus,        resume})
 #define MODEL_ARGUMENTS                                                                           \
   nb::arg("source"), nb::arg("target"),                                                           \
-      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                              \
+      nb::arg("format") = nb::none(), nb::kw_only(), NUMERIC_ARGUMENTS,                           \
+      nb::arg("bits") = nb::none(), nb::arg("fit") = nb::none(), nb::arg("menu") = nb::tuple(),   \
       nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),                          \
       nb::arg("importance") = nb::none(), nb::arg("method") = "auto",                             \
       nb::arg("shrink") = nb::none(), nb::arg("damping") = 0.01, nb::arg("experts") = nb::none(), \
@@ -146,8 +178,9 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
       nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(),               \
       nb::arg("resume") = false
 #define MODEL_SIGNATURE                                                                          \
-  "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', "     \
-  "*, " NUMERIC_SIGNATURE                                                                        \
+  "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str | None = "       \
+  "None, *, " NUMERIC_SIGNATURE                                                                  \
+  "bits: float | None = None, fit: int | None = None, menu: Sequence[str] = (), "                \
   "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "                  \
   "os.PathLike[str] | None = None, method: str = 'auto', shrink: float | None = None, damping: " \
   "float = 0.01, experts: str | None = None, allow_incomplete: bool = False, "                   \
@@ -187,7 +220,10 @@ void bind_models(nb::module_& module) {
               ", progress: Progress = None) -> ConversionPlan"),
       "Converts a Hugging Face model folder, or one .safetensors or GGUF file, to the folder "
       "`target`.\n\n"
-      "format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular\n"
+      "format: nvfp4 (None), mxfp4, mxfp8 or fp8. bits: chooses each layer's instead, so that the\n"
+      "error is least with so many bits a weight; fit: the same with so many bytes of all files;\n"
+      "menu: out of which formats, bf16 for what stays (all that the container holds). include, "
+      "ignore: globs of tensors, or 're:' and a regular\n"
       "expression. importance: statistics of the layers' inputs, as calibrate makes\n"
       "them. method: what is done with them: 'gptq', 'block-hessian', 'search'; 'auto' is gptq "
       "where\n"

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -40,6 +41,28 @@ def test_a_model_there_and_back(model, tmp_path, format):
     assert "microscale_manifest.json" in dense.left_out
     with ms_open(tmp_path / "dense") as dense, ms_open(tmp_path / "q") as quantized:
         np.testing.assert_array_equal(dense[Q_PROJ + ".weight"], quantized[Q_PROJ].dequantize("f32"))
+
+
+def test_a_budget_chooses_formats(model, tmp_path):
+    plan = ms.plan_quantize_model(model, tmp_path / "q", bits=6.0)
+    done = ms.quantize_model(model, tmp_path / "q", bits=6.0, threads=2)
+    assert done.choice == plan.choice and done.choice["bits"] <= 6.0
+    by_name = {t.name: t.format for t in done.tensors}
+    for group in done.choice["groups"]:
+        if group["name"] + ".weight" in by_name:
+            wanted = "" if group["format"] == "bf16" else group["format"]
+            assert by_name[group["name"] + ".weight"] == wanted
+    assert pickle.loads(pickle.dumps(done)).choice == done.choice
+    assert ms.verify_model(tmp_path / "q") == []
+    assert ms.quantize_model(model, tmp_path / "plain").choice is None
+    small = ms.quantize_model(model, tmp_path / "small", fit=done.disk_needed - 1000, menu=["nvfp4", "bf16"])
+    assert small.disk_needed <= done.disk_needed - 1000
+    with pytest.raises(ValueError, match="at least 4.25 bits a weight and at most"):
+        ms.quantize_model(model, tmp_path / "none", bits=2)
+    with pytest.raises(ValueError, match="leave one out"):
+        ms.quantize_model(model, tmp_path / "none", "mxfp4", bits=5)
+    with pytest.raises(ValueError, match="menu: there is no format 'fp4'"):
+        ms.quantize_model(model, tmp_path / "none", bits=5, menu=["fp4"])
 
 
 def test_codes_go_into_another_container(model, tmp_path):

@@ -131,6 +131,48 @@ def check_mixed(original, work):
     return problems
 
 
+def check_budget(original, work):
+    """A model whose formats a budget chose: each module has the format that the manifest records, the package decodes it
+    bit for bit, what stays is ignored, and transformers loads and runs the folder."""
+    folder, dense = f"{work}/budget", f"{work}/budget-bf16"
+    config = QuantizationConfig.model_validate(json.loads(Path(folder, "config.json").read_text())["quantization_config"])
+    choice = json.loads(json.loads(Path(folder, "microscale_manifest.json").read_text())["made_of"]["option choice"])
+    chosen = {}
+    for group in choice["groups"]:
+        before, brace, members = group["name"].rstrip("}").partition("{")
+        for member in members.split(",") if brace else [""]:
+            chosen[before + member] = choice["menu"][group["chosen"]]
+    problems, found, modules = [], {}, modules_of(load(folder))
+    with torch.device("meta"):
+        model = AutoModel.from_config(AutoConfig.from_pretrained(original))
+    for group in config.config_groups.values():
+        for name, _ in match_named_modules(model, group.targets, config.ignore):
+            found[name] = group
+    wanted = {name for name, format in chosen.items() if format != "bf16"}
+    if set(found) != set(modules) or set(modules) != wanted & set(chosen):
+        problems.append(f"config, tensors and choice disagree on {sorted(set(found) ^ set(modules) ^ wanted)[:6]}")
+    presets, after = {**PRESETS, "fp8": "FP8_DYNAMIC"}, load(dense)
+    for name in set(found) & set(modules):
+        if chosen[name] in PRESETS:
+            problems += [f"{name}: {p}" for p in differences(found[name], presets[chosen[name]])]
+        state = modules[name]
+        value = BaseCompressor.get_value_from_registry(found[name].format).decompress(state, found[name])["weight"]
+        if not torch.equal(value.to(torch.bfloat16), after[name + ".weight"]):
+            problems.append(f"{name}: other values than microscale's")
+    counts = {format: sum(chosen[name] == format for name in chosen) for format in sorted(set(chosen.values()))}
+    if len(counts) < 3 or "bf16" not in counts:
+        problems.append(f"the budget mixes only {counts}")
+    ids = torch.arange(5, 37)[None]
+    with torch.no_grad():
+        ours, theirs = (AutoModel.from_pretrained(path, dtype=torch.bfloat16)(ids).last_hidden_state.float()
+                        for path in (dense, folder))
+    if not torch.allclose(ours, theirs, rtol=0.02, atol=0.02):
+        problems.append(f"transformers' outputs differ by {(ours - theirs).abs().max().item()}")
+    print("\n".join(f"budget: {p}" for p in problems) or
+          f"  compressed-tensors, budget: {counts}, {choice['budget']}, equal bit for bit")
+    return problems
+
+
 def check_modelopt(work):
     """The package's own converter makes of ModelOpt's container what microscale writes as compressed-tensors."""
     targets, ignore = [r"re:.*encoder\.layer.*"], []
@@ -197,5 +239,5 @@ def check(original, work, name):
 if __name__ == "__main__":
     failed = [check(*sys.argv[1:3], name) for name in sys.argv[3:]]
     failed += [check_inputs(sys.argv[2], name) for name in sys.argv[3:]]
-    failed += [check_mixed(*sys.argv[1:3]), check_modelopt(sys.argv[2])]
+    failed += [check_mixed(*sys.argv[1:3]), check_budget(*sys.argv[1:3]), check_modelopt(sys.argv[2])]
     sys.exit(any(failed))

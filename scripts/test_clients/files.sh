@@ -35,6 +35,9 @@ scripts/step "quantize (ModelOpt)" build/microscale quantize $model -o "$work/mo
   --container modelopt --input-scales "$work/amax.json"
 scripts/step "quantize (several formats)" build/microscale quantize $model -o "$work/mixed" --format nvfp4 \
   --use '*.attention.*=fp8' --use '*.intermediate.*=mxfp4' --use '*.output.dense=mxfp8' --activations dynamic
+scripts/step "quantize (a budget)" build/microscale quantize $model -o "$work/budget" --bits 7 \
+  --menu nvfp4,mxfp8,bf16
+scripts/step "dequantize (a budget)" build/microscale dequantize "$work/budget" -o "$work/budget-bf16" --dtype bf16
 for client in compressed_tensors transformers; do
   check "$client" $venv/bin/python scripts/test_clients/check_$client.py $model "$work" $formats
   grep -hE '^  (compressed-tensors|transformers),' build/logs/$client.log || true

@@ -87,6 +87,8 @@ Json quantization_config(const std::vector<LayerGroup>& groups,
 std::set<WeightFormat> formats_of(const QuantizeModelOptions& options, WeightFormat own) {
   std::set<WeightFormat> formats{own};
   for (const UseFormat& use : options.use) formats.insert(use.format);
+  for (const MenuFormat format : options.budget.menu)
+    if (format) formats.insert(*format);
   return formats;
 }
 

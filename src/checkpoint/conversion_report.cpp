@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/choose_formats.hpp"
 #include "checkpoint/coded_input.hpp"
 #include "checkpoint/importance.hpp"
 #include "checkpoint/json.hpp"
@@ -98,6 +99,10 @@ Json tensor_json(const TensorReport& tensor) {
   if (const NotFinite& values = tensor.not_finite; values.count > 0) {
     json["not_finite"] = {values.count, values.first};
   }
+  if (tensor.has_output()) {
+    json["output"] = {tensor.output.error, tensor.output.original, tensor.output_unweighted.error,
+                      tensor.output_unweighted.original};
+  }
   for (const WorstBlock& block : tensor.worst_blocks) {
     json["worst"].push_back({block.row, block.block, block.scale_code, block.squared_error,
                              block.original, block.restored});
@@ -119,6 +124,11 @@ void read_tensor(const Json& json, TensorReport& tensor) {
   }
   if (json.contains("not_finite")) {
     tensor.not_finite = {json["not_finite"].at(0), json["not_finite"].at(1)};
+  }
+  if (json.contains("output")) {
+    const Json& output = json["output"];
+    tensor.output = {output.at(0), output.at(1)};
+    tensor.output_unweighted = {output.at(2), output.at(3)};
   }
   if (!json.contains("worst")) return;
   for (const Json& entry : json["worst"]) {
@@ -185,6 +195,7 @@ ModelReport start_report(const ModelPlan& plan, const QuantizeModelOptions& opti
     tensor.bytes_before = static_cast<std::uint64_t>(planned.bytes_before);
     tensor.bytes_after = static_cast<std::uint64_t>(planned.bytes_after);
   }
+  if (options.choice) report.choice = report_on(*options.choice);
   for (std::size_t i = 0; i < plan.summary.dropped_files.size(); ++i) {
     report.left_out.push_back({plan.summary.dropped_files[i], plan.summary.dropped_reasons[i]});
   }

@@ -336,17 +336,8 @@ void Converter::write_manifest(ManifestContents contents) {
 
 }  // namespace
 
-Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress,
-                         Ranks& ranks) {
-  const std::string place = computed_on(options);
-  Conversion conversion = convert_model(options, progress, open_quantizers(options), ranks);
-  conversion.plan.computed_on = place;
-  return conversion;
-}
-
-Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress,
-                         const TileQuantizerFactory& quantizers, Ranks& ranks) {
-  take(check_output_place(options.input, options.output));
+Conversion convert_settled(const QuantizeModelOptions& options, const ProgressCallback& progress,
+                           const TileQuantizerFactory& quantizers, Ranks& ranks) {
   ModelPlan plan = take(make_model_plan(options));
   take(check_added(plan.adapters, options));
   const bool nothing = std::all_of(plan.shards.begin(), plan.shards.end(),

@@ -32,4 +32,8 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
 Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress,
                          const TileQuantizerFactory& quantizers, Ranks& ranks = one_rank());
 
+/// With formats that are settled: of options without a budget, or with the choice that it led to.
+Conversion convert_settled(const QuantizeModelOptions& options, const ProgressCallback& progress,
+                           const TileQuantizerFactory& quantizers, Ranks& ranks);
+
 }  // namespace microscale

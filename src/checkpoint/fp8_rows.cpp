@@ -15,20 +15,6 @@ namespace {
 constexpr std::int64_t run = error_run_elements;
 using Run = std::array<float, static_cast<std::size_t>(run)>;
 
-// Elements [first, first + count) as FP32.
-void load(const DenseRows& input, std::int64_t first, std::int64_t count, float* out) {
-  if (input.dtype == DType::f32) {
-    std::copy_n(static_cast<const float*>(input.elements) + first, count, out);
-    return;
-  }
-  const auto* halves = static_cast<const std::uint16_t*>(input.elements) + first;
-  if (input.dtype == DType::bf16) {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = bf16_to_float(halves[i]);
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = f16_to_float(halves[i]);
-  }
-}
-
 std::uint16_t scale_for(float amax) {
   if (amax == 0.0f) return float_to_bf16(1.0f);
   const std::uint16_t scale = float_to_bf16(amax / E4M3::max_value);
@@ -50,10 +36,13 @@ std::uint8_t encode(float value) {
   return static_cast<std::uint8_t>(code | (bits >> 24 & 0x80u));
 }
 
-std::array<float, 256> values_of_codes() {
-  std::array<float, 256> values{};
-  for (int code = 0; code < 256; ++code)
-    values[static_cast<std::size_t>(code)] = E4M3::decode(static_cast<std::uint8_t>(code));
+const std::array<float, 256>& values_of_codes() {
+  static const std::array<float, 256> values = [] {
+    std::array<float, 256> all{};
+    for (int code = 0; code < 256; ++code)
+      all[static_cast<std::size_t>(code)] = E4M3::decode(static_cast<std::uint8_t>(code));
+    return all;
+  }();
   return values;
 }
 
@@ -63,7 +52,7 @@ void encode_range(const DenseRows& input, std::int64_t begin, std::int64_t end, 
   Run values;
   for (std::int64_t at = begin; at < end; at += run) {
     const std::int64_t count = std::min(run, end - at);
-    load(input, at, count, values.data());
+    load_elements(input.elements, input.dtype, at, count, values.data());
     for (std::int64_t i = 0; i < count; ++i)
       codes[at + i] = encode(values[static_cast<std::size_t>(i)] / scale);
   }
@@ -72,13 +61,13 @@ void encode_range(const DenseRows& input, std::int64_t begin, std::int64_t end, 
 // scale_of(element): what its code is multiplied by.
 template <class ScaleOf>
 TileCost measure(const DenseRows& input, std::span<const std::uint8_t> codes, ScaleOf scale_of) {
-  static const std::array<float, 256> values = values_of_codes();
+  const std::array<float, 256>& values = values_of_codes();
   TileCost cost;
   Run original, restored;
   const std::int64_t elements = input.rows * input.cols;
   for (std::int64_t first = 0; first < elements; first += run) {
     const std::int64_t count = std::min(run, elements - first);
-    load(input, first, count, original.data());
+    load_elements(input.elements, input.dtype, first, count, original.data());
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint8_t code = codes[static_cast<std::size_t>(first + i)];
       restored[static_cast<std::size_t>(i)] = values[code] * scale_of(first + i);
@@ -100,7 +89,7 @@ void quantize_fp8_rows(const DenseRows& input, std::span<std::uint8_t> codes,
     float amax = 0;
     for (std::int64_t at = begin; at < end; at += run) {
       const std::int64_t count = std::min(run, end - at);
-      load(input, at, count, values.data());
+      load_elements(input.elements, input.dtype, at, count, values.data());
       for (std::int64_t i = 0; i < count; ++i)
         amax = std::max(amax, std::fabs(values[static_cast<std::size_t>(i)]));
     }
@@ -116,6 +105,11 @@ TileCost measure_fp8_rows(const DenseRows& input, std::span<const std::uint8_t> 
   return measure(input, codes, [&](std::int64_t at) {
     return bf16_to_float(scales[static_cast<std::size_t>(at / input.cols)]);
   });
+}
+
+void restore_fp8(std::span<const std::uint8_t> codes, float scale, float* out) {
+  const std::array<float, 256>& values = values_of_codes();
+  for (const std::uint8_t code : codes) *out++ = values[code] * scale;
 }
 
 float fp8_tensor_scale(float amax) {

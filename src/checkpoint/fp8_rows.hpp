@@ -27,6 +27,9 @@ void quantize_fp8_rows(const DenseRows& input, std::span<std::uint8_t> codes,
 TileCost measure_fp8_rows(const DenseRows& input, std::span<const std::uint8_t> codes,
                           std::span<const std::uint16_t> scales);
 
+/// What codes stand for under one scale, as many numbers.
+void restore_fp8(std::span<const std::uint8_t> codes, float scale, float* out);
+
 /// amax / 448, of zeros 1, and no less than the least normal number.
 float fp8_tensor_scale(float amax);
 

@@ -92,7 +92,8 @@ Status check_hessians(ModelPlan& plan, const QuantizeModelOptions& options, std:
   const StatisticsUse& use = options.statistics;
   const std::string file = options.importance.string();
   if (solved == 0) {
-    if (use.method == StatisticsMethod::search || use == StatisticsUse{}) return success();
+    if (use.method == StatisticsMethod::search || use == StatisticsUse{} || options.choice)
+      return success();
     return Failure{
         ErrorCode::invalid_argument,
         fmt::format(
@@ -196,8 +197,10 @@ Status check_idle_options(ModelPlan& plan, const QuantizeModelOptions& options) 
   }
   if (formats_in(plan).empty()) return success();  // refused, for what it is
   if (Status experts = check_experts(plan, options); !experts) return experts;
-  if (Status rules = check_rules(plan, options); !rules) return rules;
-  if (Status activations = check_activations(plan, options); !activations) return activations;
+  if (!options.budget.given()) {  // else options are for whatever formats are chosen
+    if (Status rules = check_rules(plan, options); !rules) return rules;
+    if (Status activations = check_activations(plan, options); !activations) return activations;
+  }
   tell_idle_adapters(plan, options);
   if (options.allow_incomplete && options.container == Container::gguf) {
     plan.summary.notices.push_back(

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <unordered_set>
@@ -30,6 +31,13 @@ Failure wrong_shape(const TensorEntry& entry, const InputFile& file, const std::
   return {ErrorCode::bad_input,
           fmt::format("quantize: importance {} in '{}' must be F32 of shape [{}], {}",
                       in_quotes(entry.name), file.path().string(), shape, what)};
+}
+
+// A budget may have led to formats that have no use for statistics once it is made.
+bool has_no_blocks(const ModelPlan& plan) {
+  const std::vector<WeightFormat> formats = formats_in(plan);
+  return plan.summary.choice &&
+         std::none_of(formats.begin(), formats.end(), [](WeightFormat f) { return blocks_of(f); });
 }
 
 bool is_f32(const TensorEntry& entry, const std::vector<std::int64_t>& shape) {
@@ -108,7 +116,7 @@ Result<Importance> Importance::of_imatrix(InputFile file, const Imatrix& imatrix
       if (begin.value()) importance.vectors_.emplace(matrix.slice.module, *begin.value());
     }
   }
-  if (!importance.vectors_.empty()) return importance;
+  if (!importance.vectors_.empty() || has_no_blocks(plan)) return importance;
   return Failure{ErrorCode::bad_input,
                  fmt::format("quantize: no weight of the importance matrix '{}' is one of this "
                              "model that is quantized in blocks; llama.cpp's names are known of "
@@ -141,7 +149,7 @@ Result<Importance> Importance::open(const std::filesystem::path& path, const Mod
       known.insert(importance.owner_of(matrix.slice.module));
     }
   }
-  if (importance.vectors_.empty() && importance.hessians_.empty()) {
+  if (importance.vectors_.empty() && importance.hessians_.empty() && !has_no_blocks(plan)) {
     return Failure{
         ErrorCode::bad_input,
         fmt::format(

@@ -42,7 +42,8 @@ Status check_includes(const std::vector<std::string>& include,
       const std::string& name = tensor.entry->name;
       if (!pattern.value().matches(name) && !pattern.value().matches(module_of(name))) continue;
       const Treatment treatment = tensor.decision.treatment;
-      effect |= treatment == Treatment::quantize || treatment == Treatment::split;
+      effect |= treatment == Treatment::quantize || treatment == Treatment::split ||
+                tensor.decision.kept == Kept::budget;
       if (!kept || (can_be_named(tensor) && !can_be_named(*kept))) kept = &tensor;
     }
     if (!effect && kept) return without_effect(text, *kept);

@@ -188,8 +188,9 @@ std::string to_text(const Fingerprint& fingerprint) { return first_line(fingerpr
 
 Fingerprint fingerprint_from(const std::string& text) {
   const auto json = parse_json(text);
-  if (!json || !json.value().contains("of")) return {};
-  return recorded_in(json.value().at("of"));
+  if (!json || !json.value().is_object() || !json.value().contains("of")) return {};
+  const Json& of = json.value().at("of");
+  return of.is_object() ? recorded_in(of) : Fingerprint();
 }
 
 Result<Journal> Journal::start(const fs::path& folder, const Fingerprint& fingerprint, int rank) {
@@ -221,6 +222,14 @@ Result<Journal> Journal::resume(const fs::path& folder, const Fingerprint& finge
     return absorbed.failure();
   }
   return journal;
+}
+
+std::optional<Fingerprint> Journal::recorded(const fs::path& folder) {
+  std::ifstream file(path_of(folder, 0), std::ios::binary);
+  std::string line;
+  if (!std::getline(file, line) || file.eof()) return std::nullopt;
+  const Fingerprint fingerprint = fingerprint_from(line);
+  return fingerprint.empty() ? std::nullopt : std::optional(fingerprint);
 }
 
 Status Journal::read(const fs::path& folder, const Fingerprint& fingerprint,

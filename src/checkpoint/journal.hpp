@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,6 +63,10 @@ class Journal {
   /// use by another process.
   static Result<Journal> resume(const std::filesystem::path& folder, const Fingerprint& fingerprint,
                                 const VisitFinished& visit);
+
+  /// What rank 0's journal in `folder` says was being converted; nothing where there is none that
+  /// can be read.
+  static std::optional<Fingerprint> recorded(const std::filesystem::path& folder);
 
   /// Hands every file that rank 0's journal names to `visit`, while rank 0 has it open.
   static Status read(const std::filesystem::path& folder, const Fingerprint& fingerprint,

@@ -232,7 +232,7 @@ constexpr std::array<std::string_view, 8> beside_diffusion{
 struct KeptWords {
   std::string_view name, phrase;
 };
-constexpr std::array<KeptWords, 31> kept_words{{
+constexpr std::array<KeptWords, 32> kept_words{{
     {"no", ""},
     {"embedding", "embedding"},
     {"norm", "norm"},
@@ -264,6 +264,7 @@ constexpr std::array<KeptWords, 31> kept_words{{
     {"group", "belongs to a layer that is kept"},
     {"ignored", "ignored"},
     {"not_included", "not included"},
+    {"budget", "as it is, which the budget has room for"},
 }};
 
 }  // namespace

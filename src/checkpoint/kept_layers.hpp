@@ -48,6 +48,7 @@ enum class Kept : std::uint8_t {
   group,
   ignored,
   not_included,
+  budget,  // a budget has room for it
 };
 
 /// One word for each, as JSON and the report have it: "output_head".

@@ -90,7 +90,8 @@ std::vector<LayerGroup> layer_groups(const ModelPlan& plan, const QuantizeModelO
   const ByFormat layers = sort_layers(plan);
   std::vector<WeightFormat> order;
   for (const UseFormat& use : options.use) order.push_back(use.format);
-  if (options.keep_codes) order.assign(all_weight_formats().begin(), all_weight_formats().end());
+  if (options.keep_codes || options.choice)
+    order.assign(all_weight_formats().begin(), all_weight_formats().end());
   order.push_back(*weight_format_of(options.format));
   if (layers.size() < 2) {
     const WeightFormat only = layers.empty() ? order.back() : layers.begin()->first;

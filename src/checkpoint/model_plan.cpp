@@ -321,8 +321,9 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   auto merged = merge_adapters(plan.adapters, plan.model, plan.view);
   if (!merged) return merged.failure();
 
-  const auto recipe = Recipe::create(*weight_format_of(options.format), options.include,
-                                     options.ignore, options.use, options.container);
+  const auto recipe =
+      Recipe::create(*weight_format_of(options.format), options.include, options.ignore,
+                     options.use, options.container, options.choice ? &*options.choice : nullptr);
   if (!recipe) return recipe.failure();
   const auto classifier = classify_model(plan.model, plan.view);
   if (!classifier) return classifier.failure();
@@ -349,6 +350,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   } else {
     for (const ModelShard& shard : plan.model.shards) plan.shards.emplace_back().name = shard.name;
   }
+  plan.summary.choice = options.choice;
   start_summary(plan);
   tell_oddities(plan, classifier.value().facts());
   auto gaps = accept_gaps(plan.model, classifier.value().facts(), options.allow_incomplete);

@@ -6,6 +6,7 @@
 
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/file_facts.hpp"
+#include "checkpoint/format_choice.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/named_file.hpp"
 
@@ -101,22 +102,6 @@ Result<const char*> report_obstacle(const ModelPlan& plan, const QuantizeModelOp
   return nullptr;
 }
 
-// Whether the folder holds anything; a folder that does not exist holds nothing.
-Result<bool> holds_nothing(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::exists(folder, error) && !error) return true;
-  if (!fs::is_directory(folder, error)) {
-    return Failure{
-        ErrorCode::invalid_argument,
-        fmt::format("quantize: the output '{}' is no folder; name one that does not exist yet",
-                    folder.string())};
-  }
-  const fs::directory_iterator first(folder, error);
-  if (!error) return first == fs::directory_iterator();
-  return Failure{ErrorCode::io, fmt::format("cannot list '{}': {}; check its permissions",
-                                            folder.string(), error.message())};
-}
-
 // Every option that changes a byte. Without `read` no digest is made.
 Result<Fingerprint> options_of(const ModelPlan& plan, const QuantizeModelOptions& options,
                                bool read) {
@@ -152,6 +137,10 @@ Result<Fingerprint> options_of(const ModelPlan& plan, const QuantizeModelOptions
         fmt::format("option lora {}", ++adapters),
         fmt::format("times {}, a file with digest {}, config {}", adapter.weight, digest.value(),
                     digest_of(adapter.config_text)));
+  }
+  if (options.budget.given()) {
+    fingerprint.emplace_back("option budget", in_words(options.budget));
+    if (options.choice) fingerprint.emplace_back(choice_entry, to_text(*options.choice));
   }
   if (options.keep_codes) {
     fingerprint.emplace_back(
@@ -233,30 +222,6 @@ Status check_report_place(const ModelPlan& plan, const QuantizeModelOptions& opt
   return named ? success() : Status(named.failure());
 }
 
-fs::path folder_that_holds(const fs::path& file) {
-  return file.has_parent_path() ? file.parent_path() : fs::path(".");
-}
-
-Status check_file_to_write(const QuantizeModelOptions& options, int ranks) {
-  const auto refuse = [&](std::string_view why) {
-    return Failure{ErrorCode::invalid_argument,
-                   fmt::format("quantize: the output '{}' {}", options.output.string(), why)};
-  };
-  std::error_code error;
-  if (ranks > 1) return refuse("is one file, which one process writes; start a single one");
-  if (options.resume) {
-    return refuse(
-        "is one file, of which an interrupted run leaves nothing; run again without --resume");
-  }
-  if (fs::exists(fs::symlink_status(options.output, error))) {
-    return refuse("is there already; name a file that does not exist yet");
-  }
-  if (!fs::is_directory(folder_that_holds(options.output), error)) {
-    return refuse("lies in a folder that does not exist; make it first");
-  }
-  return success();
-}
-
 Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOptions& options) {
   Fingerprint fingerprint{{"tool", tool_name()}};
   auto chosen = options_of(plan, options, true);
@@ -314,19 +279,11 @@ Result<Journal> open_output_folder(const QuantizeModelOptions& options,
                                    const Fingerprint& fingerprint,
                                    const std::function<Status(FinishedFile)>& visit) {
   const fs::path& folder = options.output;
-  const auto empty = holds_nothing(folder);
-  if (!empty) return empty.failure();
   std::error_code error;
   const bool has_journal = fs::exists(folder / journal_name, error);
-  if (!empty.value()) {
-    if (!options.resume) {
-      return Failure{
-          ErrorCode::invalid_argument,
-          fmt::format("quantize: the output '{}' {}", folder.string(),
-                      has_journal ? "holds an interrupted run; pass --resume to continue it, or "
-                                    "name another folder"
-                                  : "is not empty; name a folder that does not exist yet")};
-    }
+  if (Status vacant = check_vacant(options, 1); !vacant) {
+    const bool unreadable = vacant.failure().code == ErrorCode::io;
+    if (!options.resume || unreadable || !fs::is_directory(folder, error)) return vacant.failure();
     if (!has_journal) {
       return Failure{
           ErrorCode::invalid_argument,

@@ -42,6 +42,9 @@ std::filesystem::path folder_that_holds(const std::filesystem::path& file);
 /// neither an interrupted run nor other processes can be gone on with.
 Status check_file_to_write(const QuantizeModelOptions& options, int ranks);
 
+/// Of a run that goes on with no other: its output must not be there, or hold nothing.
+Status check_vacant(const QuantizeModelOptions& options, int ranks);
+
 /// Makes the folder with a new journal; or with options.resume opens the one that is there, handing
 /// each finished file to `visit`. Without resume a folder that holds anything is refused.
 Result<Journal> open_output_folder(const QuantizeModelOptions& options,

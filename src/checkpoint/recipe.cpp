@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "checkpoint/containers/container_writer.hpp"
+#include "checkpoint/format_choice.hpp"
 #include "checkpoint/tensor_name.hpp"
 
 namespace microscale {
@@ -41,7 +42,8 @@ bool can_be_included(const TensorEntry& tensor, const Verdict& verdict) {
 
 Result<Recipe> Recipe::create(WeightFormat format, const std::vector<std::string>& include,
                               const std::vector<std::string>& ignore,
-                              const std::vector<UseFormat>& use, Container container) {
+                              const std::vector<UseFormat>& use, Container container,
+                              const FormatChoice* choice) {
   auto included = parse_patterns(include);
   if (!included) return included.failure();
   auto ignored = parse_patterns(ignore);
@@ -56,6 +58,10 @@ Result<Recipe> Recipe::create(WeightFormat format, const std::vector<std::string
     if (!pattern) return pattern.failure();
     recipe.use_.push_back({std::move(pattern.value()), each.format});
   }
+  if (choice) {
+    for (const GroupFormats& group : choice->groups)
+      recipe.choice_.emplace(group.name, choice->menu[group.chosen]);
+  }
   return recipe;
 }
 
@@ -65,9 +71,16 @@ const Recipe::Use* Recipe::use_of(const TensorEntry& tensor) const {
   return found == use_.end() ? nullptr : &*found;
 }
 
+const MenuFormat* Recipe::chosen(const TensorEntry& tensor) const {
+  if (choice_.empty() || use_of(tensor)) return nullptr;
+  const auto found = choice_.find(choice_group_of(tensor.name));
+  return found == choice_.end() ? nullptr : &found->second;
+}
+
 WeightFormat Recipe::format_of(const TensorEntry& tensor) const {
-  const Use* use = use_of(tensor);
-  return use ? use->format : format_;
+  if (const Use* use = use_of(tensor)) return use->format;
+  const MenuFormat* choice = chosen(tensor);
+  return choice && *choice ? **choice : format_;
 }
 
 std::optional<std::string> Recipe::idle_use(
@@ -108,6 +121,10 @@ Decision Recipe::decide(const TensorEntry& tensor, const Verdict& verdict) const
   } else if (!include_.empty() && !included) {
     decision.reason = "not included";
     decision.kept = Kept::not_included;
+  } else if (const MenuFormat* choice = chosen(tensor); choice && !*choice) {
+    decision.reason = phrase_of(Kept::budget);
+    decision.kept = Kept::budget;
+    return decision;
   } else {
     decision.treatment = verdict.part ? Treatment::split : Treatment::quantize;
     if (verdict.kept != Kept::no) decision.reason = "linear weight";

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "checkpoint/classifier.hpp"
@@ -30,11 +31,13 @@ struct Decision {
 
 class Recipe {
  public:
-  /// `include` and `ignore` as in QuantizeModelOptions. A failure names the pattern.
+  /// `include` and `ignore` as in QuantizeModelOptions; `choice` (null: none) settles the formats
+  /// of layers that no --use names. A failure names the pattern.
   static Result<Recipe> create(WeightFormat format, const std::vector<std::string>& include,
                                const std::vector<std::string>& ignore,
                                const std::vector<UseFormat>& use = {},
-                               Container container = Container::compressed_tensors);
+                               Container container = Container::compressed_tensors,
+                               const FormatChoice* choice = nullptr);
 
   /// Patterns are held against the tensor's name and its module's. An include pattern without
   /// wildcards also overrules what is kept by default: a user who spells out "lm_head" means it.
@@ -59,8 +62,12 @@ class Recipe {
   std::optional<UnusedPattern> unmatched_pattern(
       const std::vector<const TensorEntry*>& tensors) const;
 
-  /// What the tensor's weight becomes, if it is quantized: by the first --use that matches.
+  /// What the tensor's weight becomes, if it is quantized: by the first --use that matches, else by
+  /// the choice.
   WeightFormat format_of(const TensorEntry& tensor) const;
+
+  /// Whether a --use names it.
+  bool uses(const TensorEntry& tensor) const { return use_of(tensor) != nullptr; }
 
   /// A --use by which no tensor of these gets its format.
   std::optional<std::string> idle_use(const std::vector<const TensorEntry*>& quantized) const;
@@ -71,11 +78,14 @@ class Recipe {
     WeightFormat format;
   };
   const Use* use_of(const TensorEntry& tensor) const;
+  // What the choice says of a tensor that no --use names; null: nothing.
+  const MenuFormat* chosen(const TensorEntry& tensor) const;
 
   WeightFormat format_ = WeightFormat::nvfp4;
   Container container_ = Container::compressed_tensors;
   std::vector<Pattern> include_, ignore_;
   std::vector<Use> use_;
+  std::unordered_map<std::string, MenuFormat> choice_;  // by group
 };
 
 }  // namespace microscale

@@ -22,26 +22,14 @@ float finite_f16_to_float(std::uint16_t bits) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | (bits & 0x8000u) << 16);
 }
 
-// `count` is a multiple of 16; inner loops of constant length become vector code.
+// Inner loops of constant length become vector code.
 template <class Convert>
 void convert(const std::uint16_t* halves, std::int64_t count, float* out, Convert&& to_float) {
-  for (std::int64_t i = 0; i < count; i += 16) {
+  std::int64_t i = 0;
+  for (; i + 16 <= count; i += 16) {
     for (int j = 0; j < 16; ++j) out[i + j] = to_float(halves[i + j]);
   }
-}
-
-void load(const QuantizedTile& tile, std::int64_t first, std::int64_t count, float* out) {
-  const auto* halves = static_cast<const std::uint16_t*>(tile.elements) + first;
-  switch (tile.dtype) {
-    case DType::f32:
-      std::copy_n(static_cast<const float*>(tile.elements) + first, count, out);
-      break;
-    case DType::f16:
-      convert(halves, count, out, finite_f16_to_float);
-      break;
-    case DType::bf16:
-      convert(halves, count, out, bf16_to_float);
-  }
+  for (; i < count; ++i) out[i] = to_float(halves[i]);
 }
 
 // Largest magnitude a block can stand for, by its scale byte.
@@ -135,6 +123,20 @@ void count_codes(const QuantizedTile& tile, TileCost& cost) {
 
 }  // namespace
 
+void load_elements(const void* elements, DType dtype, std::int64_t first, std::int64_t count,
+                   float* out) {
+  if (dtype == DType::f32) {
+    std::copy_n(static_cast<const float*>(elements) + first, count, out);
+    return;
+  }
+  const auto* halves = static_cast<const std::uint16_t*>(elements) + first;
+  if (dtype == DType::f16) {
+    convert(halves, count, out, finite_f16_to_float);
+  } else {
+    convert(halves, count, out, bf16_to_float);
+  }
+}
+
 TileCost measure_tile(const QuantizedTile& tile) {
   const FormatInfo& facts = info(tile.format);
   const std::int64_t elements = tile.tile.elements();
@@ -146,7 +148,7 @@ TileCost measure_tile(const QuantizedTile& tile) {
   for (std::int64_t first = 0; first < elements; first += error_run_elements) {
     const std::int64_t count = std::min(error_run_elements, elements - first);
     const std::int64_t first_block = first / facts.block, blocks = count / facts.block;
-    load(tile, first, count, original.data());
+    load_elements(tile.elements, tile.dtype, first, count, original.data());
     const auto scales = tile.scales.subspan(static_cast<std::size_t>(first_block),
                                             static_cast<std::size_t>(blocks));
     BlockTensorView view;
@@ -188,6 +190,8 @@ TileCost measure_tile(const QuantizedTile& tile) {
 void TensorCost::add(std::int64_t tile, TileCost&& cost) {
   std::lock_guard lock(mutex_);
   errors_[static_cast<std::size_t>(tile)] = cost.error;
+  outputs_[static_cast<std::size_t>(tile)] = cost.output;
+  unweighted_[static_cast<std::size_t>(tile)] = cost.output_unweighted;
   for (std::size_t code = 0; code < total_.scale_codes.size(); ++code) {
     total_.scale_codes[code] += cost.scale_codes[code];
     total_.element_codes[code] += cost.element_codes[code];
@@ -197,6 +201,8 @@ void TensorCost::add(std::int64_t tile, TileCost&& cost) {
 
 void TensorCost::finish(TensorReport& report) const {
   for (const ErrorSums& error : errors_) report.error.merge(error);
+  for (const WeightedSums& output : outputs_) report.output.merge(output);
+  for (const WeightedSums& output : unweighted_) report.output_unweighted.merge(output);
   report.scale_codes = total_.scale_codes;
   report.element_codes = total_.element_codes;
   report.worst_blocks = total_.worst_blocks;

@@ -30,16 +30,24 @@ struct QuantizedTile {
 struct TileCost {
   ErrorSums error;
   CodeHistogram scale_codes{}, element_codes{};
-  std::vector<WorstBlock> worst_blocks;  // worst first
+  std::vector<WorstBlock> worst_blocks;    // worst first
+  WeightedSums output, output_unweighted;  // of TensorReport; nothing without statistics
 };
 
 TileCost measure_tile(const QuantizedTile& quantized);
+
+/// Elements [first, first + count), all finite, as FP32.
+void load_elements(const void* elements, DType dtype, std::int64_t first, std::int64_t count,
+                   float* out);
 
 /// The tiles of one stored tensor together. The same result in whatever order they come: figures
 /// are summed in the order of the tiles, and ties between blocks go to the one that comes first.
 class TensorCost {
  public:
-  explicit TensorCost(std::int64_t tiles) : errors_(static_cast<std::size_t>(tiles)) {}
+  explicit TensorCost(std::int64_t tiles)
+      : errors_(static_cast<std::size_t>(tiles)),
+        outputs_(errors_.size()),
+        unweighted_(errors_.size()) {}
 
   /// May be called from many threads at once.
   void add(std::int64_t tile, TileCost&& cost);
@@ -50,6 +58,7 @@ class TensorCost {
  private:
   std::mutex mutex_;
   std::vector<ErrorSums> errors_;
+  std::vector<WeightedSums> outputs_, unweighted_;
   TileCost total_;
 };
 

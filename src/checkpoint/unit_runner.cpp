@@ -5,10 +5,11 @@
 #include <bit>
 #include <cstring>
 
-#include "checkpoint/bad_element.hpp"
+#include "checkpoint/checked_tile.hpp"
 #include "checkpoint/containers/container_writer.hpp"
 #include "checkpoint/fp8_rows.hpp"
 #include "checkpoint/merged_weight.hpp"
+#include "checkpoint/weighted_error.hpp"
 #include "formats/compat.hpp"
 #include "formats/half.hpp"
 #include "microscale/quantize.hpp"
@@ -98,7 +99,7 @@ Workspace UnitRunner::make_workspace(const TileQuantizerFactory& quantizers, int
 void UnitRunner::prefetch(const Unit& unit) const {
   if (unit.kind != Unit::Kind::measure && unit.kind != Unit::Kind::quantize) return;
   const QuantizedMatrix& matrix = matrix_of(unit);
-  const Tile tile = TileGrid(matrix.slice.rows, matrix.slice.cols).tile(unit.piece);
+  const Tile tile = tile_of(plan_, unit);
   source_of(matrix.tensor).will_need(matrix.slice, tile);
 }
 
@@ -117,11 +118,11 @@ bool UnitRunner::run(const Unit& unit, Workspace& work) {
     }
     case Unit::Kind::measure: {
       const QuantizedMatrix& matrix = matrix_of(unit);
-      const Tile tile = TileGrid(matrix.slice.rows, matrix.slice.cols).tile(unit.piece);
+      const Tile tile = tile_of(plan_, unit);
       if (matrix.kept) {
         kept_.measure(unit, tile, work.quantizer->buffers());
       } else {
-        read_and_check(unit, tile, work);
+        read_checked_tile(plan_, unit, tile, work.input, work.scratch, scan_);
       }
       advance_(0, entry_of(matrix.tensor).name);
       return false;
@@ -138,39 +139,13 @@ bool UnitRunner::run(const Unit& unit, Workspace& work) {
   return false;
 }
 
-// Reads the tile to work.input; false if it holds an element that cannot be quantized, which is
-// noted.
-bool UnitRunner::read_and_check(const Unit& unit, const Tile& tile, Workspace& work) {
-  const QuantizedMatrix& matrix = matrix_of(unit);
-  const std::int64_t size = size_of(matrix.dtype);
-  take(source_of(matrix.tensor)
-           .read_tile(matrix.slice, tile, first(work.input, tile.elements() * size), work.scratch));
-  const AbsMax range = abs_max(
-      {work.input.data(), matrix.dtype, 1, tile.elements(), tile.elements()}, {.threads = 1});
-  std::int64_t bad = range.non_finite;
-  if (bad < 0 && range.amax >= 0x1p127f) {
-    bad = find_huge(first(work.input, tile.elements() * size), matrix.dtype);
-  }
-  if (bad < 0) {
-    if (unit.kind == Unit::Kind::measure) scan_.add_amax(matrix.group, range.amax);
-    return true;
-  }
-  using Bad = WeightScan::Bad;
-  const Bad what = range.non_finite < 0                                   ? Bad::huge
-                   : is_nan(work.input.data() + bad * size, matrix.dtype) ? Bad::nan
-                                                                          : Bad::infinite;
-  scan_.add_bad(
-      {unit.shard, unit.item, tile.row + bad / tile.cols, tile.col + bad % tile.cols, what});
-  return false;
-}
-
 bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
   const QuantizedMatrix& matrix = matrix_of(unit);
-  const Tile tile = TileGrid(matrix.slice.rows, matrix.slice.cols).tile(unit.piece);
+  const Tile tile = tile_of(plan_, unit);
   if (scan_.is_past_bad(unit.shard, unit.item, tile.row, tile.col)) return false;
   if (matrix.kept) {
     if (!keep_tile(unit, tile, work)) return false;
-  } else if (!read_and_check(unit, tile, work)) {
+  } else if (!read_checked_tile(plan_, unit, tile, work.input, work.scratch, scan_)) {
     return false;
   } else if (blocks_of(matrix.format)) {
     quantize_blocks(unit, tile, work);
@@ -239,11 +214,8 @@ void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& 
   // A tool that gives NaN scales to a tensor of zeros is not followed there: no reader takes such a
   // file.
   if (options.tensor_amax == 0.0f) options.numerics.compat = Compat::none;
-  if (importance_ && importance_->has(slice.module) && !hessians_->has(matrix)) {
-    const auto weights = first(work.weights, tile.cols);
-    take(importance_->read(slice.module, tile.col, weights));
-    options.weights = weights;
-  }
+  const std::span<const float> weights = weights_of(matrix, tile, work);
+  if (!hessians_->has(matrix)) options.weights = weights;
   const auto codes = first(work.codes, code_bytes(format, tile.elements()));
   const auto scales = first(work.scales, tile.elements() / format.block);
   const float global_scale =
@@ -255,10 +227,10 @@ void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& 
                                        codes, scales, {.threads = 1})
           : work.quantizer->quantize(options, codes, scales);
 
-  cost_of(matrix.tensor)
-      .add(matrix.first_tile + unit.piece,
-           measure_tile({&slice, tile, matrix.dtype, work.input.data(), block_format, global_scale,
-                         codes, scales}));
+  const QuantizedTile quantized{&slice,       tile,         matrix.dtype, work.input.data(),
+                                block_format, global_scale, codes,        scales};
+  TileCost cost = measure_tile(quantized);
+  if (!weights.empty()) cost.output = weighted_error(quantized, weights);
   float stored = 1.0f;
   if (!format.e8m0_scale) {
     const ContainerWriter& writer = writer_of(options_.container);
@@ -269,6 +241,21 @@ void UnitRunner::quantize_blocks(const Unit& unit, const Tile& tile, Workspace& 
                  : writer.global_scale(global_scale);
   }
   write_blocks(unit, {block_format, slice.rows, slice.cols, tile, codes, scales}, stored, work);
+  if (!weights.empty()) {  // beside it what the weights alone would have led to
+    options.weights = {};
+    work.quantizer->quantize(options, codes, scales);
+    cost.output_unweighted = weighted_error(quantized, weights);
+  }
+  cost_of(matrix.tensor).add(matrix.first_tile + unit.piece, std::move(cost));
+}
+
+// Mean squares of the tile's inputs; empty where there are none.
+std::span<const float> UnitRunner::weights_of(const QuantizedMatrix& matrix, const Tile& tile,
+                                              Workspace& work) const {
+  if (!importance_ || !importance_->has(matrix.slice.module)) return {};
+  const auto weights = first(work.weights, tile.cols);
+  take(importance_->read(matrix.slice.module, tile.col, weights));
+  return weights;
 }
 
 // With the first tile the scales of the tensor and of its inputs.

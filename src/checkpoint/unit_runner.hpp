@@ -71,8 +71,9 @@ class UnitRunner {
   const TensorEntry& entry_of(std::size_t tensor) const { return *plan_.tensors[tensor].entry; }
   const DenseTensor& source_of(std::size_t tensor) const { return *plan_.tensors[tensor].source; }
 
-  bool read_and_check(const Unit& unit, const Tile& tile, Workspace& work);
   bool quantize_tile(const Unit& unit, Workspace& work);
+  std::span<const float> weights_of(const QuantizedMatrix& matrix, const Tile& tile,
+                                    Workspace& work) const;
   void quantize_blocks(const Unit& unit, const Tile& tile, Workspace& work);
   void quantize_rows(const Unit& unit, const Tile& tile, Workspace& work);
   void quantize_under_one_scale(const Unit& unit, const Tile& tile, Workspace& work);

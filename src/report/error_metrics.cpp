@@ -88,6 +88,16 @@ void ErrorSums::add(std::span<const float> original, std::span<const float> rest
   clipped += clipped_elements;
 }
 
+void WeightedSums::merge(const WeightedSums& next) {
+  error += next.error;
+  original += next.original;
+}
+
+double WeightedSums::share() const {
+  if (error == 0) return 0;
+  return original > 0 ? error / original : 1;
+}
+
 double ErrorSums::relative_mse() const {
   if (squared_error == 0) return 0;
   return squared_error / squared_original;

@@ -46,6 +46,19 @@ struct ErrorSums {
   bool operator==(const ErrorSums&) const = default;
 };
 
+/// Sums over elements w of a weight, in column k with the mean square m_k of its input, restored as
+/// q: the error of a layer's output, as far as mean squares tell, and the output itself.
+struct WeightedSums {
+  double error = 0;     ///< m_k (w - q)^2
+  double original = 0;  ///< m_k w^2
+
+  /// Adds those of elements that follow. The order of merging is part of the last bits.
+  void merge(const WeightedSums& next);
+  /// error / original; no error at all is 0 whatever the original, an error of nothing 1.
+  double share() const;
+  bool operator==(const WeightedSums&) const = default;
+};
+
 /// The sums of one run of any length: eight partial sums in double, element i in partial i mod 8,
 /// combined as ((0+4)+(2+6))+((1+5)+(3+7)). So no compiler flag or vector width changes a bit.
 ErrorSums error_run(std::span<const float> original, std::span<const float> restored);

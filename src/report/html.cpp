@@ -39,6 +39,11 @@ std::string cards(const ModelReport& report) {
   }
   if (total.elements > 0) {
     out += card(format_percent(total.relative_mse(), 3), "relative mean squared error");
+    if (const OutputErrors outputs = output_errors(report); outputs.layers > 0) {
+      out += card(format_percent(outputs.mean, 3),
+                  fmt::format("error of layers' outputs, their mean; by the weights alone {}",
+                              format_percent(outputs.unweighted_mean, 3)));
+    }
     out += card(format_decibel(total.sqnr_db()), "signal to quantization noise");
     out += card(fmt::format("{:.5f}", total.cosine()), "cosine with the original");
     out += card(format_number(total.max_error), "largest error of one element");
@@ -87,6 +92,11 @@ std::string render_html(const ModelReport& report) {
   out += fmt::format("<header><h1>{}</h1><p class=\"sub\">{}</p></header>\n", title, subtitle);
   out += cards(report);
   out += section("size", "Size", "", size_picture(report));
+  if (report.choice) {
+    out +=
+        section("choice", "Formats within the budget",
+                report.choice->budget + ". " + choice_basis(*report.choice), choice_body(report));
+  }
   out += section(
       "error-map", "Error by layer and kind",
       "Relative mean squared error in percent; darker, or brighter on a dark page, is worse. "

@@ -44,6 +44,10 @@ std::string size_picture(const ModelReport& report);
 std::string error_map(const ModelReport& report);
 std::string histograms(const ModelReport& report);
 
+/// Which layers got which format within a budget, and why: shares, the curve of error against bits,
+/// and all of them.
+std::string choice_body(const ModelReport& report);
+
 // Tables; likewise.
 std::string treatment_table(const ModelReport& report);
 std::string worst_tensor_table(const ModelReport& report);

@@ -16,6 +16,23 @@ constexpr std::size_t worst_tensors_shown = 10;
 constexpr std::size_t worst_blocks_shown = 6;
 constexpr std::size_t most_rows = 4000;
 
+// Only where statistics of inputs were given.
+bool has_outputs(const ModelReport& report) { return output_errors(report).layers > 0; }
+
+void output_columns(HtmlTable& table) {
+  table.column("output error", true,
+               "of the layer's output as a share of it, under the mean squares of its inputs");
+  table.column("by weights", true, "the same, had scales been searched by the weights alone");
+}
+
+void output_cells(HtmlTable& table, const TensorReport& tensor) {
+  const double none = std::nan("");
+  const double output = tensor.has_output() ? tensor.output.share() : none;
+  const double unweighted = tensor.has_output() ? tensor.output_unweighted.share() : none;
+  table.number(tensor.has_output() ? format_percent(output, 3) : "-", output);
+  table.number(tensor.has_output() ? format_percent(unweighted, 3) : "-", unweighted);
+}
+
 void error_columns(HtmlTable& table) {
   table.column("rel. MSE", true, "squared error over squared original");
   table.column("SQNR", true, "signal to quantization noise ratio");
@@ -113,11 +130,14 @@ std::string worst_tensor_table(const ModelReport& report) {
   HtmlTable table("Worst tensors", HtmlTable::Use::read);
   table.column("tensor", false);
   error_columns(table);
+  const bool outputs = has_outputs(report);
+  if (outputs) output_columns(table);
   table.column("shape", true);
   for (const TensorReport* tensor : worst) {
     table.begin_row();
     table.text(tensor->name, true);
     error_cells(table, tensor->error);
+    if (outputs) output_cells(table, *tensor);
     table.number(format_shape(tensor->shape), elements_of(*tensor));
   }
   return table.done();
@@ -146,6 +166,8 @@ std::string tensor_table(const ModelReport& report) {
   HtmlTable table("All measured tensors", HtmlTable::Use::sort);
   table.column("tensor", false);
   error_columns(table);
+  const bool outputs = has_outputs(report);
+  if (outputs) output_columns(table);
   table.column("format", false);
   table.column("before", true);
   table.column("after", true);
@@ -154,6 +176,7 @@ std::string tensor_table(const ModelReport& report) {
     table.begin_row();
     table.text(tensor->name, true);
     error_cells(table, tensor->error);
+    if (outputs) output_cells(table, *tensor);
     table.text(tensor->treatment);
     table.number(format_bytes(tensor->bytes_before), static_cast<double>(tensor->bytes_before));
     table.number(format_bytes(tensor->bytes_after), static_cast<double>(tensor->bytes_after));

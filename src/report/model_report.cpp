@@ -63,6 +63,10 @@ Json to_json(const TensorReport& tensor, JsonDetail detail) {
   json["layer"] = kind.layer < 0 ? Json(nullptr) : Json(kind.layer);
   json["kind"] = kind.kind;
   if (tensor.measured()) put_figures(json, tensor.error);
+  if (tensor.has_output()) {
+    json["output_error"] = tensor.output.share();
+    json["output_error_by_weights"] = tensor.output_unweighted.share();
+  }
   if (tensor.blocks > 0) json["blocks"] = tensor.blocks;
   if (tensor.global_scale) json["global_scale"] = *tensor.global_scale;
   if (detail == JsonDetail::figures || tensor.blocks == 0) return json;
@@ -98,6 +102,20 @@ ErrorSums total_error(const ModelReport& report) {
   ErrorSums sums;
   for (const TensorReport& tensor : report.tensors) sums.merge(tensor.error);
   return sums;
+}
+
+OutputErrors output_errors(const ModelReport& report) {
+  OutputErrors errors;
+  for (const TensorReport& tensor : report.tensors) {
+    if (!tensor.has_output()) continue;
+    ++errors.layers;
+    errors.mean += tensor.output.share();
+    errors.unweighted_mean += tensor.output_unweighted.share();
+  }
+  const double count = std::max(static_cast<double>(errors.layers), 1.0);
+  errors.mean /= count;
+  errors.unweighted_mean /= count;
+  return errors;
 }
 
 CodeHistogram total_scale_codes(const ModelReport& report) {
@@ -147,6 +165,11 @@ std::string to_json(const ModelReport& report, JsonDetail detail, int indent) {
   json["bytes_after"] = report.bytes_after;
   Json& total = json["total"];
   put_figures(total, total_error(report));
+  if (const OutputErrors outputs = output_errors(report); outputs.layers > 0) {
+    total["output_error"] = outputs.mean;
+    total["output_error_by_weights"] = outputs.unweighted_mean;
+    total["output_error_layers"] = outputs.layers;
+  }
   total["scale_codes"] = to_json(total_scale_codes(report));
   total["element_codes"] = to_json(total_element_codes(report));
   Json& tensors = json["tensors"] = Json::array();
@@ -154,6 +177,7 @@ std::string to_json(const ModelReport& report, JsonDetail detail, int indent) {
   for (const LeftOutReport& file : report.left_out) {
     json["left_out"].push_back({{"file", file.name}, {"reason", file.reason}});
   }
+  if (report.choice) json["choice"] = Json::parse(to_json(*report.choice));
   return json.dump(indent, ' ', true, Json::error_handler_t::replace);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "microscale/format.hpp"
+#include "report/choice_report.hpp"
 #include "report/error_metrics.hpp"
 
 namespace microscale {
@@ -58,9 +59,13 @@ struct TensorReport {
   CodeHistogram scale_codes{};
   CodeHistogram element_codes{};
   std::vector<WorstBlock> worst_blocks = {};  ///< worst first
+  /// Of the layer's output under the mean squares of its inputs, and what a search by the weights
+  /// alone would have left; nothing measured: no statistics.
+  WeightedSums output = {}, output_unweighted = {};
   KeptSums kept = {};
   NotFinite not_finite = {};
 
+  bool has_output() const { return output.original > 0; }
   bool measured() const { return error.elements > 0; }
 };
 
@@ -83,6 +88,7 @@ struct ModelReport {
   std::vector<double> scale_values = {};
   std::vector<TensorReport> tensors = {};  ///< in the order to be listed
   std::vector<LeftOutReport> left_out = {};
+  std::optional<ChoiceReport> choice = {};  ///< of a budget
 };
 
 /// Fills element_values and scale_values with what the codes of `format` stand for, before any
@@ -94,6 +100,12 @@ KeptSums total_kept(const ModelReport& report);
 
 /// Sums over all measured tensors, merged in the order listed.
 ErrorSums total_error(const ModelReport& report);
+/// Errors of the outputs of the layers that have them: their number, and the mean of their shares.
+struct OutputErrors {
+  std::int64_t layers = 0;
+  double mean = 0, unweighted_mean = 0;
+};
+OutputErrors output_errors(const ModelReport& report);
 /// Over all tensors.
 CodeHistogram total_scale_codes(const ModelReport& report);
 CodeHistogram total_element_codes(const ModelReport& report);

@@ -85,6 +85,8 @@ svg.ms .e{text-anchor:end}svg.ms .c{text-anchor:middle}svg.ms .b{font-weight:600
 svg.ms line{stroke:var(--ms-line);stroke-width:1}svg.ms .bar{fill:var(--ms-bar)}
 svg.ms rect.hit{fill:transparent}svg.ms g:hover .bar{fill:var(--ms-p1)}
 svg.ms rect.cell:hover{stroke:var(--ms-text)}
+svg.ms .curve{fill:none;stroke:var(--ms-bar);stroke-width:2;stroke-linejoin:round}
+svg.ms .dot{fill:var(--ms-p2)}svg.ms .dot.strong{fill:var(--ms-p1)}
 svg.ms .c0{fill:var(--ms-c0)}svg.ms .c1{fill:var(--ms-c1)}svg.ms .c2{fill:var(--ms-c2)}
 svg.ms .c3{fill:var(--ms-c3)}svg.ms .c4{fill:var(--ms-c4)}svg.ms .c5{fill:var(--ms-c5)}
 svg.ms .c6{fill:var(--ms-c6)}svg.ms .c7{fill:var(--ms-c7)}svg.ms .c8{fill:var(--ms-c8)}

@@ -48,6 +48,26 @@ struct BarChart {
 };
 std::string render(const BarChart& chart);
 
+struct CurvePoint {
+  double x = 0;
+  double y = 0;  ///< above 0
+};
+struct MarkedPoint {
+  CurvePoint at = {};
+  std::string text = {};     ///< beside it
+  std::string tooltip = {};  ///< may be empty
+  bool strong = false;       ///< the one that the picture is about
+};
+/// A line over a linear axis, its values on a logarithmic one, and points beside it.
+struct Curve {
+  std::string label = {};  ///< of the whole picture, for screen readers
+  std::vector<CurvePoint> line = {};
+  std::vector<MarkedPoint> marks = {};
+  std::string x_title = {};
+  std::string y_title = {};
+};
+std::string render(const Curve& curve);
+
 struct SizePart {
   std::string label = {};  ///< legend entry: "codes", "scales", "copied"
   double before = 0;

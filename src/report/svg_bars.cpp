@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/svg.hpp"
+#include "report/svg_axis.hpp"
 #include "report/svg_text.hpp"
 #include "report/units.hpp"
 
@@ -16,38 +17,6 @@ constexpr double width = 440, height = 210;
 constexpr double left = 44, right = 6, top = 22, bottom = 38;
 constexpr double plot_width = width - left - right;
 constexpr double plot_height = height - top - bottom;
-
-/// The axis of the values: its two ends and where its lines are.
-struct Axis {
-  double low = 0;
-  double high = 1;
-  std::vector<double> ticks;
-};
-
-/// From 0 to a round number, in 2 to 5 steps of 1, 2 or 5 times a power of ten.
-Axis linear_axis(double most) {
-  Axis axis;
-  if (!(most > 0)) return {0, 1, {0, 1}};
-  double step = std::pow(10, std::floor(std::log10(most)));
-  while (most / step < 2) step /= 2;
-  if (most / step > 5) step *= 2;
-  axis.high = step * std::ceil(most / step - 1e-9);
-  for (int i = 0; step * i <= axis.high * 1.0001; ++i) axis.ticks.push_back(step * i);
-  return axis;
-}
-
-/// In powers of ten, from the one at or below the smallest positive value (so that its bar shows,
-/// one lower if it is the power itself) to the one above the largest; low and high are logarithms.
-Axis logarithmic_axis(double least, double most) {
-  Axis axis;
-  axis.low = std::ceil(std::log10(least) - 1e-9) - 1;
-  axis.high = std::max(std::ceil(std::log10(most) - 1e-9), axis.low + 1);
-  const int step = std::max(1, static_cast<int>(axis.high - axis.low) / 4);
-  for (int i = static_cast<int>(axis.low); i <= static_cast<int>(axis.high); i += step) {
-    axis.ticks.push_back(i);
-  }
-  return axis;
-}
 
 }  // namespace
 

@@ -34,6 +34,45 @@ TEST(ConversionReport, survives_the_journal_bit_for_bit) {
   }
 }
 
+TEST(ConversionReport, has_the_errors_of_outputs_where_statistics_were_given) {
+  const testing::TemporaryFolder folder;
+  testing::sample_model().write(folder / "in");
+  const std::string q = testing::attention + "q_proj";
+  std::vector<float> squares(64, 0.01f);
+  for (std::size_t i = 0; i < 64; i += 9) squares[i] = 4;
+  testing::write_safetensors(folder / "statistics.safetensors",
+                             {{q, testing::tensor_of(StoredType::f32, {64}, squares)}});
+  QuantizeModelOptions options = testing::options_for(folder, Format::nvfp4);
+  EXPECT_EQ(output_errors(convert_model(options).report).layers, 0);
+  options.importance = folder / "statistics.safetensors";
+  options.output = folder / "weighted";
+  const ModelReport report = convert_model(options).report;
+  const OutputErrors errors = output_errors(report);
+  EXPECT_EQ(errors.layers, 1);
+  EXPECT_GT(errors.mean, 0);
+  EXPECT_LT(errors.mean, errors.unweighted_mean) << "that is what they are given for";
+  // By the definition, from the two folders' values.
+  const auto dense = testing::values_of(testing::sample_model().shards[0].at(q + ".weight"));
+  for (const bool weighted : {true, false}) {
+    const testing::TemporaryFolder expanded;
+    DequantizeModelOptions back;
+    back.input = weighted ? folder / "weighted" : folder / "out";
+    back.output = expanded / "dense";
+    back.dtype = DType::f32;
+    dequantize_model(back);
+    const auto values = testing::values_of(testing::read_tensors(back.output).at(q + ".weight"));
+    double error = 0, original = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double off = static_cast<double>(values[i]) - static_cast<double>(dense[i]);
+      const double weight = static_cast<double>(squares[i % 64]);
+      error += weight * off * off;
+      original += weight * static_cast<double>(dense[i]) * static_cast<double>(dense[i]);
+    }
+    EXPECT_NEAR(weighted ? errors.mean : errors.unweighted_mean, error / original,
+                1e-6 * error / original);
+  }
+}
+
 TEST(ConversionReport, refuses_a_damaged_value) {
   const testing::TemporaryFolder folder;
   testing::sample_model().write(folder / "in");

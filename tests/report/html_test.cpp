@@ -95,6 +95,35 @@ TEST(Html, shows_every_section) {
             std::string::npos);
 }
 
+TEST(Html, shows_what_a_budget_led_to) {
+  ModelReport report = model();
+  EXPECT_EQ(render_html(report).find("id=\"choice\""), std::string::npos);
+  ChoiceReport& choice = report.choice.emplace();
+  choice.budget = hostile;
+  choice.menu = {"nvfp4", "bf16"};
+  choice.rows = {{hostile, 3, 4096, {0.02, 0}, {2304, 8192}, 0},
+                 {"model.layers.1.mlp.down_proj", 1, 2048, {INFINITY, 0}, {0, 4096}, 1}};
+  choice.curve = {{5.5, 0.02}, {16, 0}};
+  const std::string page = render_html(report);
+  EXPECT_EQ(testing::markup_error(without_raw_text(page)), "");
+  EXPECT_NE(page.find("<section id=\"choice\">"), std::string::npos);
+  EXPECT_NE(page.find("bf16: 2.00 % less for 5.9 kB more"), std::string::npos);
+  EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+  EXPECT_EQ(embedded(page)["choice"]["groups"].size(), 2u);
+}
+
+TEST(Html, shows_errors_of_outputs_only_where_they_were_measured) {
+  ModelReport report = model();
+  EXPECT_EQ(render_html(report).find("output error"), std::string::npos);
+  report.tensors[0].output = {0.5, 100};
+  report.tensors[0].output_unweighted = {1, 100};
+  const std::string page = render_html(report);
+  EXPECT_EQ(testing::markup_error(without_raw_text(page)), "");
+  EXPECT_NE(page.find(">output error<"), std::string::npos);
+  EXPECT_NE(page.find("their mean; by the weights alone 1.000 %"), std::string::npos);
+  EXPECT_EQ(embedded(page)["tensors"][0]["output_error"], 0.005);
+}
+
 TEST(Html, needs_nothing_from_outside) {
   const std::string page = render_html(model());
   for (const char* reference : {"src=", "href=", "url(", "@import", "fetch(", "https:"}) {

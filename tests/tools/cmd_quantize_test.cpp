@@ -44,6 +44,57 @@ TEST(QuantizeCommand, dry_run_shows_the_plan_and_writes_nothing) {
   EXPECT_TRUE(Json::accept(json.out)) << json.out;
 }
 
+TEST(QuantizeCommand, chooses_formats_within_a_budget) {
+  const Folders folders;
+  const std::string model = dense_model(folders), page = folders.nowhere() + ".html";
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"quantize", model, "-o", folders.nowhere()};
+    words.insert(words.end(), more.begin(), more.end());
+    return microscale(words);
+  };
+  const Outcome dry = run({"--bits", "6", "--dry-run"});
+  ASSERT_EQ(dry.code, 0) << dry.err;
+  EXPECT_NE(dry.out.find("at most 6 bits a weight, of nvfp4, mxfp4, mxfp8, fp8 and bf16"),
+            std::string::npos)
+      << dry.out;
+  EXPECT_NE(dry.out.find("all nvfp4"), std::string::npos) << dry.out;
+  EXPECT_NE(dry.out.find("instead"), std::string::npos) << dry.out;
+  EXPECT_FALSE(std::filesystem::exists(folders.nowhere()));
+  const Outcome json = run({"--bits", "6", "--menu", "nvfp4,bf16", "--dry-run", "--json"});
+  ASSERT_EQ(json.code, 0) << json.err;
+  const Json choice = Json::parse(json.out)["choice"];
+  EXPECT_LE(choice["bits"].get<double>(), 6);
+  EXPECT_EQ(choice["menu"], Json::parse(R"(["nvfp4", "bf16"])"));
+  const Outcome made = run({"--bits", "6", "--report", page});
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_NE(made.out.find("--importance"), std::string::npos) << "says that weights' errors count";
+  EXPECT_EQ(microscale({"verify", folders.nowhere()}).code, 0);
+  EXPECT_NE(read_file(page).find("<section id=\"choice\">"), std::string::npos);
+}
+
+TEST(QuantizeCommand, refuses_budgets_that_are_none) {
+  const Folders folders;
+  const std::string model = dense_model(folders);
+  const auto refused = [&](std::vector<std::string> more, const std::string& phrase) {
+    std::vector<std::string> words{"quantize", model, "-o", folders.nowhere()};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome run = microscale(words);
+    EXPECT_EQ(run.code, 2) << run.out;
+    EXPECT_NE(run.err.find(phrase), std::string::npos) << run.err;
+    EXPECT_FALSE(std::filesystem::exists(folders.nowhere()));
+  };
+  refused({}, "--format is required");
+  refused({"--bits", "5", "--format", "nvfp4"}, "leave one out");
+  refused({"--bits", "5", "--fit", "1GiB"}, "give one");
+  refused({"--bits", "few"}, "--bits got 'few'");
+  refused({"--fit", "lots"}, "--fit got 'lots'");
+  refused({"--bits", "5", "--menu", "nvfp4,mxfp5"}, "did you mean");
+  refused({"--bits", "5", "--menu", "nvfp4,,bf16"}, "--menu does not know ''");
+  refused({"--menu", "nvfp4,bf16", "--format", "nvfp4"}, "--menu has no effect");
+  refused({"--bits", "3"}, "at least 4.25 bits a weight and at most");
+  refused({"--fit", "1K"}, "take at least");
+}
+
 TEST(QuantizeCommand, gives_layers_the_format_that_use_names) {
   const Folders folders;
   const std::string model = dense_model(folders);

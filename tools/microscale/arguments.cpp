@@ -10,6 +10,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "checkpoint/choose_formats.hpp"
+#include "core/result.hpp"
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 
@@ -105,6 +107,7 @@ std::vector<std::string> choices_of(std::string_view placeholder) {
     names.insert(std::find(names.begin(), names.end(), "mxfp8_e4m3"), "mxfp8");
     return names;
   }
+  if (placeholder == "FORMATS") return {"nvfp4", "mxfp4", "mxfp8", "fp8", "bf16"};
   if (placeholder == "RULE") return all_scale_rules();
   if (placeholder == "ROUNDING") return split(rounding_names(), ", ");
   if (placeholder == "TOOL") return split(compat_names(), ", ");
@@ -238,6 +241,11 @@ Numerics numerics_from(const NumericWords& words, Format format, bool all) {
 }
 
 void choose_format(const NumericWords& words, QuantizeModelOptions& options) {
+  if (options.budget.given()) {
+    options = take(with_menu(std::move(options)));
+    options.numerics = numerics_from(words, options.format);
+    return;
+  }
   const std::optional<WeightFormat> weights = parse_weight_format(words.format);
   if (weights != WeightFormat::fp8 && weights != WeightFormat::fp8_tensor) {
     options.format = format_from(words.format);

@@ -29,7 +29,12 @@ struct NumericWords {
 std::vector<std::string> choices_of(std::string_view placeholder);
 
 Format format_from(const std::string& name);
-/// --format of quantize, and its numerics; when options.use, container and input_scales are set.
+/// --bits, --fit and --menu, each empty where it was not given. `format`: --format, which none of
+/// them goes with.
+Budget budget_from(const std::string& bits, const std::string& fit, const std::string& menu,
+                   const std::string& format);
+/// --format of quantize, or the first with blocks of a budget's menu, and its numerics; when
+/// options.budget, use, container and input_scales are set.
 void choose_format(const NumericWords& words, QuantizeModelOptions& options);
 /// The profile of --compat, with --scale-rule and --rounding over it. `all`: every rounding is
 /// shown; else a seed is refused where no rounding uses it.

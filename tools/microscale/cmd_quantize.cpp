@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/choose_formats.hpp"
 #include "checkpoint/convert.hpp"
 #include "checkpoint/model_plan.hpp"
 #include "checkpoint/named_file.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/weight_format.hpp"
+#include "choice_output.hpp"
 #include "command_progress.hpp"
 #include "commands.hpp"
 #include "launched_ranks.hpp"
@@ -32,12 +34,17 @@ Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
   document["container"] = to_string(command.options.container);
   document["activations"] = to_string(command.options.activations);
   document["computed_on"] = plan.computed_on;
+  if (plan.choice) document["choice"] = Json::parse(to_json(report_on(*plan.choice)));
   add_plan(plan, document);
   return document;
 }
 
 void print_plan(const ConversionPlan& plan, const QuantizeCommand& command, Console& console) {
   std::string text = plan_table(plan).text(console.out);
+  if (plan.choice) {
+    const ChoiceReport choice = report_on(*plan.choice);
+    text += "\n" + choice_table(choice).text(console.out) + "\n" + choice_text(choice, console.out);
+  }
   text += fmt::format("\n{}. {}.\n",
                       format_change(static_cast<std::uint64_t>(plan.bytes_before),
                                     static_cast<std::uint64_t>(plan.bytes_after)),
@@ -55,7 +62,9 @@ void print_plan(const ConversionPlan& plan, const QuantizeCommand& command, Cons
 }
 
 int dry_run(const QuantizeCommand& command, Console& console) {
-  const ConversionPlan plan = plan_quantize_model(command.options);
+  CommandProgress progress(console, "quantize");
+  const ConversionPlan plan = plan_quantize_model(command.options, progress.callback());
+  progress.finish();
   if (console.json) {
     console.print_json(plan_document(plan, command));
   } else {
@@ -93,10 +102,18 @@ void print_cost(const Conversion& conversion, const QuantizeCommand& command, Co
   const auto quantized =
       std::count_if(report.tensors.begin(), report.tensors.end(),
                     [](const TensorReport& tensor) { return tensor.measured(); });
-  std::string text =
-      console.bold("Worst by relative MSE:") + "\n" + cost_table(report).text(console.out);
+  std::string text = report.choice ? choice_text(*report.choice, console.out) + "\n" : "";
+  text += console.bold("Worst by relative MSE:") + "\n" + cost_table(report).text(console.out);
   text += fmt::format("\n{} of {} tensors quantized to {} ({}).\n", quantized,
                       report.tensors.size(), report.format, report.options);
+  if (const OutputErrors outputs = output_errors(report); outputs.layers > 0) {
+    text += fmt::format(
+        "Error of the layers' outputs under the statistics, mean of {} tensors: {}; had scales "
+        "been "
+        "searched by the weights alone: {}.\n",
+        outputs.layers, format_percent(outputs.mean, 3),
+        format_percent(outputs.unweighted_mean, 3));
+  }
   text += fmt::format("{} became {}: {}.\n", format_bytes(report.bytes_before),
                       format_bytes(report.bytes_after),
                       format_change(report.bytes_before, report.bytes_after));
@@ -120,7 +137,9 @@ void print_already_done(const Conversion& conversion, const QuantizeCommand& com
   const FinishedRun& finished = conversion.finished;
   std::string text = fmt::format(
       "Already done: '{}' holds the weights that this run would write in {}. {}\n",
-      command.options.output.string(), to_string(main_format(command.options)),
+      command.options.output.string(),
+      command.options.budget.given() ? "the formats that were chosen"
+                                     : to_string(main_format(command.options)),
       finished.hashes_checked
           ? "Options are those that its manifest names, and so is the input as far as sizes, "
             "headers "

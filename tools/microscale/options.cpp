@@ -65,8 +65,14 @@ void add_quantize(CLI::App& app, Words& words) {
       "Folder to write, made if absent; or a .gguf or .safetensors file")
       ->required();
   add(command, "--format", words.numeric.format, "FORMAT",
-      "What to quantize to: nvfp4, mxfp4, mxfp8 or fp8; for ModelOpt fp8_tensor")
-      ->required();
+      "What to quantize to: nvfp4, mxfp4, mxfp8 or fp8; for ModelOpt fp8_tensor; needed but with "
+      "--bits or --fit");
+  add(command, "--bits", words.bits, "BITS",
+      "Choose each layer's format: the least error with this many bits a weight, as in 4.75");
+  add(command, "--fit", words.fit, "SIZE", "The same, so that all files together have this size");
+  add(command, "--menu", words.menu, "FORMATS",
+      "Out of which --bits and --fit choose, as in nvfp4,fp8,bf16 [all that the container holds, "
+      "and bf16: as it is]");
   add_patterns(
       command, "--use", words.use,
       "Layers that match get another format: nvfp4, mxfp4, mxfp8 or fp8 (E4M3, a scale for "

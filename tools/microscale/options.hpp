@@ -17,7 +17,7 @@ namespace microscale {
 struct Words {
   NumericWords numeric;
   std::string input, output, other, tensor, experts, activations, container, input_scales,
-      importance, calibrate, method, shrink, damping, report, shell, action, text;
+      importance, calibrate, method, shrink, damping, bits, fit, menu, report, shell, action, text;
   std::string tensor_parallel, threads = "0", max_memory = "1GiB", dtype = "bf16", device = "cpu",
                                max_mse, global_scale;
   std::vector<std::string> include, ignore, use, lora, values;

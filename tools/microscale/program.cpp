@@ -152,6 +152,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     for (const std::string& text : words.lora) options.lora.push_back(lora_from(text));
     for (const std::string& text : words.use) options.use.push_back(use_from(text));
     options.input_scales = words.input_scales;
+    options.budget = budget_from(words.bits, words.fit, words.menu, words.numeric.format);
     choose_format(words.numeric, options);
     options.importance = words.importance;
     options.statistics = statistics_from(words.method, words.shrink, words.damping);

@@ -630,6 +630,12 @@ class ConversionPlan:
     def computed_on(self) -> str:
         """In words: 'the CPU'."""
 
+    @property
+    def choice(self) -> dict[str, Any] | None:
+        """
+        What a budget led to, as `quantize --json` has it: bits, error, groups, curve; else None.
+        """
+
     def __repr__(self) -> str: ...
 
     def __getstate__(self) -> tuple[Any, ...]: ...
@@ -735,14 +741,16 @@ class RepairReport:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None: ...
 
-def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, method: str = 'auto', shrink: float | None = None, damping: float = 0.01, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
+def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str | None = None, *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, bits: float | None = None, fit: int | None = None, menu: Sequence[str] = (), include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, method: str = 'auto', shrink: float | None = None, damping: float = 0.01, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
     """What quantize_model would do; reads headers only."""
 
-def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, method: str = 'auto', shrink: float | None = None, damping: float = 0.01, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
+def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str | None = None, *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, bits: float | None = None, fit: int | None = None, menu: Sequence[str] = (), include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, method: str = 'auto', shrink: float | None = None, damping: float = 0.01, experts: str | None = None, allow_incomplete: bool = False, activations: str = 'dense', input_scales: str | os.PathLike[str] | None = None, lora: Sequence[tuple[str | os.PathLike[str], float]] = (), use: Sequence[tuple[str, str]] = (), container: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
     """
     Converts a Hugging Face model folder, or one .safetensors or GGUF file, to the folder `target`.
 
-    format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular
+    format: nvfp4 (None), mxfp4, mxfp8 or fp8. bits: chooses each layer's instead, so that the
+    error is least with so many bits a weight; fit: the same with so many bytes of all files;
+    menu: out of which formats, bf16 for what stays (all that the container holds). include, ignore: globs of tensors, or 're:' and a regular
     expression. importance: statistics of the layers' inputs, as calibrate makes
     them. method: what is done with them: 'gptq', 'block-hessian', 'search'; 'auto' is gptq where
     they have Hessians. shrink, damping: as quantize_with_hessian. max_memory: bytes to
