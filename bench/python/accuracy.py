@@ -3,13 +3,14 @@ from the model as it is, and their ratio to those of plain rounding.
 
     python bench/python/accuracy.py MODEL --text FILE [--calibration FILE] [--work FOLDER]
         [--formats nvfp4 mxfp4] [--ways plain search text random block-hessian gptq gptq:0.3] [--tokens N]
-        [--hessian-tokens N] [--chunks 16] [--context 512] [--seed 0] [--threads N] [--json FILE]
+        [--hessian-tokens N] [--dtype float32] [--chunks 16] [--context 512] [--seed 0] [--threads N] [--json FILE]
 
 MODEL: a dense folder. --text: what is predicted; --calibration: another text, from which statistics are (left
-out, the manual that Python carries). Ways: plain, each block's scale from its largest element (NVFP4 nearest,
+out, the sample that calibrate takes). Ways: plain, each block's scale from its largest element (NVFP4 nearest,
 MXFP4 even); search, the default; text and random, the search weighted by the mean square of each column, of the
 calibration text or of random token ids; block-hessian and gptq, those methods, with a shrinkage after a colon;
-bits:5, formats chosen for so many bits a weight, then gptq (the same with either of --formats).
+rotated, MXFP4 by gptq of the rotated model, set beside the model as it is; bits:5, formats chosen for so many bits a
+weight, then gptq (the same with either of --formats).
 Statistics, quantized folders and finished rows stay in --work, and a second run goes on. The model runs once,
 then each row: block by block, in FP32, activations as they are. Needs torch and transformers, no network.
 """
@@ -53,11 +54,25 @@ class Bench:
                 hessian=kind == "hessian",
                 tokens=self.options.hessian_tokens if kind == "hessian" else self.options.tokens,
                 seed=self.options.seed,
+                dtype=self.options.dtype,
                 device="cpu",
                 resume=True,
             )
             print(f"{made} in {time.time() - begun:.0f} s", flush=True)
         return path
+
+    def rotated(self, shrink):
+        """(model, statistics)"""
+        path = self.work / f"rotated-{shrink}"
+        if not path.exists():
+            statistics = self.statistics("hessian")
+            print(
+                ms.rotate(
+                    self.options.model, path, statistics=statistics, shrink=float(shrink) if shrink else None
+                ),
+                flush=True,
+            )
+        return path, f"{path}.statistics.safetensors"
 
     def folder(self, format, way):
         path = self.work / f"{format}-{way.replace(':', '-')}"
@@ -71,10 +86,14 @@ class Bench:
                 more.update({"shrink": float(number)} if number else {})
             elif method == "bits":
                 more.update(importance=self.statistics("hessian"), bits=float(number))
+            model = self.options.model
+            if method == "rotated":
+                model, more["importance"] = self.rotated(number)
+                more["method"] = "gptq"
             if method != "bits":
                 more["format"] = format
             made = ms.quantize_model(
-                self.options.model, path, threads=self.options.threads, resume=True, **more
+                model, path, threads=self.options.threads, resume=True, **more
             )
             if made.choice:
                 said = ", ".join(f"{name} {each['layers']}" for name, each in made.choice["formats"].items())
@@ -149,6 +168,7 @@ def main():
     parser.add_argument("--ways", nargs="+", default=["plain", "search", "text", "random"])
     parser.add_argument("--tokens", type=int)
     parser.add_argument("--hessian-tokens", type=int)
+    parser.add_argument("--dtype", default="float32")  # of the calibration
     parser.add_argument("--chunks", type=int, default=16)
     parser.add_argument("--context", type=int, default=512)
     parser.add_argument("--seed", type=int, default=0)

@@ -44,7 +44,8 @@ def test_evaluate_and_calibrate_say_what_they_need(tmp_path):
     for command in (["evaluate"], ["compare", "--json"], ["compare"]):
         done = run([sys.executable, "-c", words], *command, "a", "b", "--text", str(tmp_path / "text"))
         assert done.returncode == 4 and "pip install 'microscale[transformers]'" in done.stderr, done.stderr
-    done = run([sys.executable, "-c", words], "calibrate", "a", "-o", str(tmp_path / "statistics"))
-    assert done.returncode == 4 and "pip install 'microscale[transformers]'" in done.stderr, done.stderr
-    for command in ("evaluate", "calibrate"):
+    for command in ("calibrate", "rotate"):
+        done = run([sys.executable, "-c", words], command, "a", "-o", str(tmp_path / "out"))
+        assert done.returncode == 4 and "pip install 'microscale[transformers]'" in done.stderr, done.stderr
+    for command in ("evaluate", "calibrate", "rotate"):
         assert run([sys.executable, "-m", "microscale"], command, "--help").returncode == 0

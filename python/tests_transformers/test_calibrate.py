@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM
 
 import microscale as ms
 from microscale.transformers import _calibration_work, _side
+from microscale.transformers._statistics import Sums
 
 IDS = torch.randint(3, 256, (4 * 16,), generator=torch.Generator().manual_seed(7)).tolist()
 WORDS = dict(tokens=64, sequence=16)
@@ -310,3 +311,13 @@ def test_refusals(models, tmp_path):
     with pytest.raises(ValueError, match=r"m: transformers [\d.]+ knows no models of the type 'unheard'$"):
         ms.calibrate(tmp_path / "m", IDS, out=tmp_path / "s")
     assert sorted(os.listdir(tmp_path)) == ["latin", "m", "there"]
+
+
+def test_products_of_bf16_numbers_are_summed_in_fp32():
+    x = torch.randn(300, 64, generator=torch.Generator().manual_seed(1)).bfloat16()
+    sums = Sums(64, x.device)
+    sums.hold_products()
+    sums.add_products(x)
+    wanted = x.double().T @ x.double()
+    assert (sums.products - wanted).abs().max() < 300 * 2**-24 * wanted.abs().max()
+    assert torch.backends.mkldnn.matmul.fp32_precision != "bf16"

@@ -113,6 +113,25 @@ def test_quantize_calibrates_for_gptq(folder, tmp_path, quantize):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "q", "text"]
 
 
+def test_quantize_rotates(folder, models, tmp_path, quantize):
+    text = tmp_path / "text"
+    text.write_text(" ".join([TEXT] * 4))
+    words = (folder, "--threads=1", "--calibrate", text, "--rotate")
+    for more, code, said in (
+        (("--format", "nvfp4", "--method", "gptq"), 2, "is for --format mxfp4"),
+        (("--format", "mxfp4"), 2, "give --method gptq, too"),
+    ):
+        done = quantize(*words, *more, "-o", tmp_path / "r")
+        assert done.returncode == code and said in done.stderr, (more, done.stderr)
+    words = (*words, "--format", "mxfp4", "--method", "gptq")
+    done = quantize(models.path("olmo2", "dense"), *words[1:], "-o", tmp_path / "r")
+    assert done.returncode == 3 and "come after attention" in done.stderr and not done.stdout, done.stderr
+    words = [str(word) for word in (*words, "--shrink", "0.3", "-o", tmp_path / "q")]
+    done = subprocess.run([*PROGRAM, "quantize", *words], capture_output=True, text=True)
+    assert done.returncode == 0 and "rotated by blocks of 32" in done.stdout, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "q", "text"]
+
+
 def test_quantize_goes_on_with_its_statistics(folder, tmp_path, quantize):
     out, kept = tmp_path / "q", tmp_path / "q.statistics.safetensors"
     words = (folder, "-o", out, "--format", "nvfp4", "--calibrate", "random")

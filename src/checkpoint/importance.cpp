@@ -10,6 +10,7 @@
 #include "checkpoint/json.hpp"
 #include "checkpoint/tensor_name.hpp"
 #include "checkpoint/weight_format.hpp"
+#include "microscale/hessian.hpp"
 
 namespace microscale {
 namespace {
@@ -197,6 +198,10 @@ std::optional<std::int64_t> Importance::tokens(const std::string& owner) const {
   const auto found = metadata_.tokens.find(owner);
   if (found == metadata_.tokens.end()) return std::nullopt;
   return found->second;
+}
+
+double Importance::shrink(const std::string& owner, std::int64_t cols) const {
+  return metadata_.shrunk ? 0 : hessian_shrink(tokens(owner).value_or(0), cols);
 }
 
 }  // namespace microscale

@@ -42,6 +42,8 @@ class Importance {
   Status read_hessian(const std::string& owner, std::span<float> out) const;
   /// Of which the statistics of that module were made; nothing where the file does not say.
   std::optional<std::int64_t> tokens(const std::string& owner) const;
+  /// By how much the Hessian is to be shrunk where nothing else is asked for.
+  double shrink(const std::string& owner, std::int64_t cols) const;
 
   /// Names of vectors that are no module of the model.
   const std::vector<std::string>& idle() const { return idle_; }

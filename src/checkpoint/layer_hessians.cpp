@@ -115,8 +115,7 @@ std::shared_ptr<const PreparedHessian> LayerHessians::make(const Key& key, std::
   options.cols = cols;
   options.format = key.second;
   options.method = method_;
-  options.shrink = options_.statistics.shrink.value_or(
-      hessian_shrink(statistics_->tokens(key.first).value_or(0), cols));
+  options.shrink = options_.statistics.shrink.value_or(statistics_->shrink(key.first, cols));
   options.damping = options_.statistics.damping;
   try {
     return std::make_shared<const PreparedHessian>(options, Context{.threads = threads});

@@ -30,6 +30,7 @@ Result<std::optional<StatisticsMetadata>> read_statistics_metadata(
                                in_quotes(*version))};
   }
   std::optional<StatisticsMetadata> found(std::in_place);
+  found->shrunk = find(metadata, "shrunk") != nullptr;
   if (const std::string* shares = find(metadata, "shares")) {
     const Failure bad{ErrorCode::bad_input,
                       "\"shares\" in its metadata is no object of names of modules"};

@@ -16,6 +16,8 @@ struct StatisticsMetadata {
   std::map<std::string, std::string> shares;
   /// How many tokens the statistics of a module are of.
   std::map<std::string, std::int64_t> tokens;
+  /// Whether its Hessians were shrunk when they were made (of a rotated model).
+  bool shrunk = false;
 };
 
 /// Nothing, of a file that is not of calibrate; a failure for one of a later version, or with

@@ -148,6 +148,12 @@ TEST_F(LayerHessiansTest, tokens_and_options_decide_how_much_it_shrinks) {
   expect_layer(converted(), attention + "o_proj", 0, attention + "o_proj", 0.5, amax);
 }
 
+TEST_F(LayerHessiansTest, what_was_shrunk_when_it_was_made_is_shrunk_no_more) {
+  const float amax = amax_of({{0, attention + "o_proj"}});
+  metadata_.emplace_back("shrunk", "0.3");
+  expect_layer(converted(), attention + "o_proj", 0, attention + "o_proj", 0, amax);
+}
+
 TEST_F(LayerHessiansTest, search_takes_the_vectors_and_layers_without_a_hessian_are_searched) {
   options_.statistics.method = StatisticsMethod::search;
   const TestTensors searched = converted();

@@ -43,6 +43,14 @@ TEST(StatisticsMetadata, counts_tokens) {
   }
 }
 
+TEST(StatisticsMetadata, says_whether_hessians_were_shrunk) {
+  const auto shrunk =
+      read_statistics_metadata({{"microscale_statistics", "1"}, {"shrunk", "by tokens"}});
+  ASSERT_TRUE(succeeds(shrunk));
+  EXPECT_TRUE(shrunk.value()->shrunk);
+  EXPECT_FALSE(read_statistics_metadata({{"microscale_statistics", "1"}}).value()->shrunk);
+}
+
 TEST(StatisticsMetadata, that_cannot_be_read_is_refused) {
   EXPECT_TRUE(
       fails_with(read_statistics_metadata({{"microscale_statistics", "2"}}), "reads version 1"));

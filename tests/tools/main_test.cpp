@@ -92,6 +92,7 @@ TEST(Main, what_runs_models_says_what_it_needs) {
   const std::vector<std::string> commands[] = {
       {"calibrate", "m"},
       {"evaluate", "m"},
+      {"rotate", "m"},
       {"quantize", "m", "-o", "q", "--format", "nvfp4", "--calibrate", "sample"}};
   for (const std::vector<std::string>& words : commands) {
     const Outcome outcome = microscale(words);

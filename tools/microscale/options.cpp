@@ -105,6 +105,8 @@ void add_quantize(CLI::App& app, Words& words) {
       "Make these first: the model reads a file, or what sample or random stands for; by the "
       "Python "
       "package");
+  command.add_flag("--rotate", words.rotate,
+                   "MXFP4 by gptq: merge rotations into the weights before, with --calibrate");
   add(command, "--method", words.method, "METHOD",
       "What is done with them: gptq, block-hessian or search [gptq where there are Hessians]");
   add(command, "--shrink", words.shrink, "PART",

@@ -133,6 +133,10 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
   const int threads = static_cast<int>(integer_from("--threads", words.threads, 0, 4096));
   if (name == "quantize") {
     if (!words.calibrate.empty()) throw of_the_package("--calibrate");
+    if (words.rotate)
+      throw Error(ErrorCode::invalid_argument,
+                  "--rotate goes with --calibrate; of statistics that are there, microscale rotate "
+                  "makes the model and the statistics to quantize by");
     QuantizeCommand command{.options = {}, .dry_run = words.dry_run, .report = words.report};
     QuantizeModelOptions& options = command.options;
     options.input = words.input;
@@ -245,7 +249,7 @@ int run_arguments(Console& console, std::vector<std::string> arguments, std::str
                 fmt::format("no command given; choose one of {}; see microscale --help",
                             fmt::join(commands, ", ")));
   const std::string& first = arguments.front();
-  if (first == "calibrate" || first == "evaluate") throw of_the_package(first);
+  if (first == "calibrate" || first == "evaluate" || first == "rotate") throw of_the_package(first);
   const CLI::App* command = &app;
   if (first[0] != '-') {
     if (std::find(commands.begin(), commands.end(), first) == commands.end())

@@ -61,6 +61,7 @@ from ._checkpoint import Checkpoint, open_checkpoint
 from ._context import context
 from ._errors import Error
 from ._evaluate import evaluate
+from ._rotate import rotate
 
 copyreg.pickle(type(quantize), lambda function: function.__name__)  # by name, as Python's own functions
 Error.__module__ = "microscale"
@@ -111,6 +112,7 @@ __all__ = [
     "RepairReport",
     "rms_norm_quantize",
     "rope_tables",
+    "rotate",
     "scale_rules",
     "silu_mul_quantize",
     "TensorPlan",

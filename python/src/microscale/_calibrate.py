@@ -38,13 +38,13 @@ def calibrate(
     model of transformers in memory. Of a folder one block is in memory at a time, and hidden states of all
     tokens (three times 4 bytes for each token and hidden element).
 
-    text: the text, a Path that is read, or token ids; left out, the reference manual that Python carries, or
-    ids drawn at random where the model has no tokenizer. random=True draws them in any case. tokens: how
-    many, in sequences of `sequence`, evenly spread over the text; left out, 16384, with Hessians 65536.
-    tokenizer: where the folder has none. dtype: float32, bfloat16 or float16, what is computed in; sums of
-    Hessians are FP32, all others FP64. device: left out, a GPU if there is one. seed: of random ids.
-    max_memory: bytes of Hessians at a time; a block runs again for those that have no room, and one is held
-    however large it is.
+    text: the text, a Path that is read, or token ids; left out, one of several kinds out of installed
+    packages (docs/calibration.md), or ids drawn at random where the model has no tokenizer. random=True
+    draws them in any case. tokens: how many, in sequences of `sequence`, evenly spread over the text;
+    left out, 16384, with Hessians 65536. tokenizer: where the folder has none. dtype: float32, bfloat16
+    or float16, what is computed in; sums of Hessians are FP32, all others FP64. device: left out, a GPU
+    if there is one. seed: of random ids. max_memory: bytes of Hessians at a time; a block runs again for
+    those that have no room, and one is held however large it is.
 
     progress: a function of work done, work in all and the model's name; False stops. What is finished when
     a run stops or is killed stays in the folder OUT.part, and resume=True goes on with it, to the same bytes

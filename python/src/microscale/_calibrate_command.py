@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help="what to write: safetensors")
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
-        "--text", metavar="FILE", help="the text, UTF-8; left out, the manual that Python carries"
+        "--text", metavar="FILE", help="the text, UTF-8; left out, one of several kinds out of packages"
     )
     source.add_argument("--random", action="store_true", help="token ids drawn at random, no text")
     parser.add_argument(

@@ -18,6 +18,10 @@ def main() -> None:
         from ._calibrate_command import command as calibrate
 
         sys.exit(calibrate(rest))
+    if first == ["rotate"]:
+        from ._rotate_command import command as rotate
+
+        sys.exit(rotate(rest))
     if first == ["quantize"] and any(word.partition("=")[0] == "--calibrate" for word in rest):
         from ._quantize_command import command as quantize
 

@@ -1,26 +1,33 @@
-"""The command line `microscale quantize --calibrate TEXT`: calibrate, then the program's quantize by it."""
+"""The command line `microscale quantize --calibrate TEXT`: calibrate, with --rotate rotate, then the
+program's quantize by it."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 
 from ._calibrate_command import command as calibrate
 from ._core import cli
+from ._rotate_command import command as rotate
+from ._rotate_command import unrotatable
 
-_USAGE = 2
+_USAGE, _BAD_INPUT = 2, 3
 _SOURCES = {"sample": [], "random": ["--random"]}
 
 
 def command(arguments: Sequence[str]) -> int:
-    """microscale quantize ... --calibrate TEXT: prints, and returns the exit code of what cannot be calibrated.
-    After a calibration another program takes this process's place (_finish)."""
+    """microscale quantize ... --calibrate TEXT: prints, and returns the exit code of what cannot be
+    calibrated. After a calibration another program takes this process's place (_finish)."""
     text, rest = _taken(arguments, "--calibrate")
     if text is None:
         return _end("--calibrate: pass a file with a text, or one of the words sample and random", _USAGE)
+    rotates = "--rotate" in rest
+    rest = [word for word in rest if word != "--rotate"]
     program = [sys.executable, "-m", "microscale", "quantize"]
     values, words = _values(subprocess.run([*program, "--help"], capture_output=True, text=True).stdout), []
     given: dict[str, str] = {}
@@ -33,17 +40,12 @@ def command(arguments: Sequence[str]) -> int:
             given[name] = value if "=" in word else next(left, "")
         else:
             given[name] = ""
-    trial, left = [], iter(rest)  # without what only statistics have a use for
-    for word in left:
-        if word.partition("=")[0] not in ("--method", "--shrink", "--damping"):
-            trial.append(word)
-        elif "=" not in word:
-            next(left, None)
+    trial = _without(["--method", "--shrink", "--damping"], rest)  # what only statistics have a use for
     if "--dry-run" in given or "--help" in given or "-h" in given:
         return int(cli(["quantize", *trial]))
     if "--importance" in given:
         return _end("--calibrate makes what --importance reads; leave one out", _USAGE)
-    wrong = _wrong_use(given)
+    wrong = _wrong_use(given) or (_wrong_rotation(given) if rotates else "")
     if wrong:
         return _end(wrong, _USAGE)
     tried = subprocess.run([*program, *trial, "--dry-run"], capture_output=True, text=True)
@@ -57,6 +59,8 @@ def command(arguments: Sequence[str]) -> int:
             "(microscale dequantize), and quantize it",
             _USAGE,
         )
+    if rotates and (wrong := unrotatable(model)):
+        return _end(wrong, _BAD_INPUT)
     statistics = out.rstrip(os.sep) + ".statistics.safetensors"
     if not ("--resume" in given and os.path.exists(statistics)):
         code = calibrate(
@@ -68,17 +72,33 @@ def command(arguments: Sequence[str]) -> int:
         )
         if code != 0:
             return code
+    made = [statistics]
+    if rotates:
+        rotated = out.rstrip(os.sep) + ".rotated"
+        made += [rotated, rotated + ".statistics.safetensors"]
+        if not ("--resume" in given and all(map(os.path.exists, made))):
+            code = rotate(
+                [model, "-o", rotated, "--statistics", statistics, "--no-next"]
+                + (["--shrink", given["--shrink"]] if "--shrink" in given else [])
+                + (["--device", given["--device"].partition(":all")[0]] if "--device" in given else [])
+            )
+            if code != 0:
+                return code
+        rest = [rotated if word == model else word for word in _without(["--shrink"], rest)]
     sys.stdout.flush()
     sys.stderr.flush()
     # In place of this process, which torch made so large that --max-memory could not be kept.
-    os.execv(sys.executable, [sys.executable, "-m", "microscale._quantize_command", statistics, *rest])
+    program = [sys.executable, "-m", "microscale._quantize_command", json.dumps(made)]
+    os.execv(sys.executable, [*program, *rest])
 
 
-def _finish(statistics: str, arguments: Sequence[str]) -> int:
-    """Quantizes by a file of statistics and removes it; returns the exit code."""
-    code = int(cli(["quantize", *arguments, "--importance", statistics]))
+def _finish(made: Sequence[str], arguments: Sequence[str]) -> int:
+    """Quantizes by a file of statistics, the last that was made for it, and removes all of them; returns the
+    exit code."""
+    code = int(cli(["quantize", *arguments, "--importance", made[-1]]))
     if code == 0:
-        os.remove(statistics)
+        for path in made:
+            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
     return code
 
 
@@ -95,6 +115,25 @@ def _wrong_use(given: dict[str, str]) -> str:
             limits = "from 0 to 1" if most == 1 else "that is 0 or more"
             return f"{name} got '{given[name]}'; it takes a number {limits}"
     return ""
+
+
+def _wrong_rotation(given: dict[str, str]) -> str:
+    if given.get("--format") != "mxfp4":
+        return "--rotate is for --format mxfp4; NVFP4 and 8-bit formats lose by it"
+    if given.get("--method", "search") != "gptq":
+        return "--rotate makes a model worse unless errors are made good: give --method gptq, too"
+    return ""
+
+
+def _without(names: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The words but for some options and their values."""
+    found, left = [], iter(words)
+    for word in left:
+        if word.partition("=")[0] not in names:
+            found.append(word)
+        elif "=" not in word:
+            next(left, None)
+    return found
 
 
 def _taken(arguments: Sequence[str], name: str) -> tuple[str | None, list[str]]:
@@ -120,4 +159,4 @@ def _end(sentence: str, code: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_finish(sys.argv[1], sys.argv[2:]))
+    sys.exit(_finish(json.loads(sys.argv[1]), sys.argv[2:]))

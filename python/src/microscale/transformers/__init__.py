@@ -27,6 +27,7 @@ from ._evaluation import Evaluation, evaluate
 from ._load import from_pretrained
 from ._quantizer import MicroscaleConfig
 from ._quantizer import register as _register_method
+from ._rotation import Rotation, rotate
 
 _register()
 _register_method()
@@ -37,8 +38,10 @@ __all__ = [
     "Calibration",
     "Evaluation",
     "MicroscaleConfig",
+    "Rotation",
     "accelerate",
     "calibrate",
     "evaluate",
     "from_pretrained",
+    "rotate",
 ]

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ._calibration_sample import sample_text
 from ._evaluation import ids_of, tokenizer_of
 from ._side import Side
 
 _PIECES = 32
 _CHARACTERS = 16  # for each token that is wanted; a longer text is sampled
-
-
-def sample_text() -> str:
-    """English with code: the reference manual's topics, which every Python has."""
-    from pydoc_data.topics import topics
-
-    return "\n\n".join(topics[key] for key in sorted(topics))
 
 
 def chunks_for(
@@ -47,7 +40,7 @@ def chunks_for(
         shape = (max(1, tokens // sequence), sequence)
         drawn = torch.randint(words, shape, generator=torch.Generator().manual_seed(seed))
         return drawn, f"random token ids, seed {seed}"
-    ids, bos, said = _ids_of_text(side, text, tokenizer, tokens)
+    ids, bos, said = _ids_of_text(side, text, tokenizer, tokens, notes)
     if not ids:
         raise ValueError("text: it has no tokens; pass one of a few thousand words")
     low, high = min(ids), max(ids)
@@ -61,11 +54,14 @@ def chunks_for(
     return chunks, said
 
 
-def _ids_of_text(side: Side, text: Any, tokenizer: Any, tokens: int) -> tuple[list[int], int | None, str]:
+def _ids_of_text(
+    side: Side, text: Any, tokenizer: Any, tokens: int, notes: list[str]
+) -> tuple[list[int], int | None, str]:
     if text is not None and not isinstance(text, (str, os.PathLike)):
         return [int(one) for one in text], None, "token ids that were given"
     if text is None:
-        text, said = sample_text(), f"pydoc_data.topics of Python {platform.python_version()}"
+        text, said, note = sample_text(tokens)
+        notes += [note] if note else []
     elif isinstance(text, str):
         said = "a text that was given"
         if len(text) < 4096 and "\n" not in text and os.path.isfile(text):
