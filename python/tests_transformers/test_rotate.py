@@ -129,6 +129,8 @@ def test_refusals(uneven, models, tmp_path):
     ms.calibrate(uneven("llama"), IDS, out=tmp_path / "s", tokens=64, sequence=32)
     with pytest.raises(ValueError, match="no Hessians"):
         ms.rotate(uneven("llama"), tmp_path / "r", statistics=tmp_path / "s")
+    with pytest.raises(ValueError, match="no file of statistics"):
+        ms.rotate(uneven("llama"), tmp_path / "r", statistics=uneven("llama") / "config.json")
     with pytest.raises(ValueError, match="from 0 to 1"):
         ms.rotate(uneven("llama"), tmp_path / "r", shrink=2.0)
     shutil.copytree(uneven("llama"), tmp_path / "m")

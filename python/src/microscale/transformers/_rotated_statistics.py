@@ -6,7 +6,7 @@ import json
 import re
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -18,18 +18,10 @@ _DEEP, _FEW = 0.1, 0.3
 
 def rotate_statistics(plan: Plan, path: str, out: str, shrink: float | None) -> None:
     """Writes `out`. Hessians are shrunk first: what is next to nothing off the diagonal is so in the columns
-    that the model was calibrated in, not in turned ones. ValueError where there are none."""
+    that the model was calibrated in, not in turned ones."""
     made: dict[str, Tensor] = {}
+    names, about = hessians_in(path)
     with safe_open(path, "pt") as file:
-        about = dict(file.metadata() or {})
-        names = [name for name in file.keys() if name.endswith(".hessian")]
-        if about.get("microscale_statistics") != "1" or not names:
-            raise ValueError(
-                f"{path}: no Hessians of microscale calibrate --hessian in it; a rotation without GPTQ "
-                "makes a model worse"
-            )
-        if "shrunk" in about:
-            raise ValueError(f"{path}: its Hessians are of a rotated model already")
         tokens, shares = (json.loads(about.get(key, "{}")) for key in ("tokens", "shares"))
         for name in names:
             module = name.removesuffix(".hessian")
@@ -44,6 +36,24 @@ def rotate_statistics(plan: Plan, path: str, out: str, shrink: float | None) -> 
             made[module] = made[owner].clone()
     about["shrunk"] = "by tokens" if shrink is None else str(shrink)
     save_file(made, out, about)
+
+
+def hessians_in(path: str) -> tuple[list[str], dict[str, str]]:
+    """Names of the Hessians, and the file's metadata. ValueError where it has none that can be turned."""
+    try:
+        with safe_open(path, "pt") as file:
+            about = dict(file.metadata() or {})
+            names = [name for name in file.keys() if name.endswith(".hessian")]
+    except SafetensorError as error:
+        raise ValueError(f"{path}: it is no file of statistics ({error})") from None
+    if about.get("microscale_statistics") != "1" or not names:
+        raise ValueError(
+            f"{path}: no Hessians of microscale calibrate --hessian in it; a rotation without GPTQ "
+            "makes a model worse"
+        )
+    if "shrunk" in about:
+        raise ValueError(f"{path}: its Hessians are of a rotated model already")
+    return names, about
 
 
 def turned_hessian(plan: Plan, module: str, hessian: Tensor) -> Tensor:
