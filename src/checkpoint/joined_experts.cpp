@@ -23,12 +23,38 @@ namespace {
 
 struct Family {
   std::string_view model_type;
-  bool interleaved;
+  bool transposed;  // [experts, inputs, outputs]
+  bool interleaved = false;
 };
 
-// All have [experts, inputs, outputs].
-constexpr Family families[] = {
-    {"gpt_oss", true}, {"openai_privacy_filter", true}, {"llama4", false}, {"llama4_text", false}};
+// Those of which transformers 5.23 makes no tensor of one for each expert (conversion_mapping.py).
+// Of Qwen3-VL it takes either order, and the published models are transposed.
+constexpr Family families[] = {{"gpt_oss", true, true},
+                               {"openai_privacy_filter", true, true},
+                               {"llama4", true},
+                               {"llama4_text", true},
+                               {"qwen3_vl_moe", true},
+                               {"qwen3_vl_moe_text", true},
+                               {"aria", true},
+                               {"aria_text", true},
+                               {"diffusion_gemma", false},
+                               {"diffusion_gemma_text", false},
+                               {"gemma4", false},
+                               {"gemma4_text", false},
+                               {"granitemoe", false},
+                               {"granitemoe_swa", false},
+                               {"granitemoehybrid", false},
+                               {"granitemoeshared", false},
+                               {"hy_v4", false},
+                               {"mistral4", false},
+                               {"muse_spark", false},
+                               {"muse_spark_text", false},
+                               {"zaya", false}};
+
+// The same, and its tensors are not known here by their names or their order.
+constexpr std::array<std::string_view, 8> odd_families{"dbrx",          "inkling_mm_model", "inkling_text",
+                                                       "inkling2",      "inkling2_text",    "jetmoe",
+                                                       "step3p5",       "step3p7"};
 
 constexpr std::array<std::string_view, 3> projections{"gate_proj", "up_proj", "down_proj"};
 
@@ -139,6 +165,34 @@ class JoinedWeights final : public ColumnWeight {
   Parts parts_;
   MatrixSlice part_;  // any of them, whole
   std::optional<BlockCoding> coding_;
+};
+
+// Parts of [outputs, inputs] one behind the other, which is how [experts, outputs, inputs] has them.
+class StackedWeights final : public StoredWeight {
+ public:
+  StackedWeights(WeightFacts facts, Parts parts)
+      : StoredWeight(std::move(facts)), parts_(std::move(parts)) {
+    const auto& shape = parts_.list.front().tensor.entry.shape;
+    part_elements_ = shape[0] * shape[1];
+  }
+
+  Status decode(std::int64_t first, std::int64_t count,
+                std::span<std::uint8_t> out) const override {
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t part = (first + done) / part_elements_;
+      const std::int64_t at = (first + done) % part_elements_;
+      const std::int64_t some = std::min(count - done, part_elements_ - at);
+      Status read = read_values(parts_.list[static_cast<std::size_t>(part)].tensor, at, some,
+                                value_bytes(), out.data() + done * value_bytes());
+      if (!read) return read;
+      done += some;
+    }
+    return success();
+  }
+
+ private:
+  Parts parts_;
+  std::int64_t part_elements_ = 1;
 };
 
 class JoinedBiases final : public StoredWeight {
@@ -282,7 +336,7 @@ class Joiner {
     facts.name = name;
     facts.type = StoredType::bf16;
     facts.exact = true;
-    facts.transposed = !bias;
+    facts.transposed = !bias && layout_.transposed;
     for (LogicalTensor* tensor : tensors) {
       parts.list.push_back(take_part(*tensor));
       const DenseTensor& part = parts.list.back().tensor;
@@ -301,10 +355,13 @@ class Joiner {
     if (facts.exact) facts.copied = copied_type(first);
     const auto experts = static_cast<std::int64_t>(tensors.size()) / each;
     const auto& shape = tensors.front()->shape;
-    facts.shape = bias ? std::vector{experts, shape[0] * each}
-                       : std::vector{experts, shape[1], shape[0] * each};
+    facts.shape = bias                 ? std::vector{experts, shape[0] * each}
+                  : layout_.transposed ? std::vector{experts, shape[1], shape[0] * each}
+                                       : std::vector{experts, shape[0] * each, shape[1]};
     if (bias) {
       made_.push_back(std::make_unique<JoinedBiases>(std::move(facts), std::move(parts)));
+    } else if (!layout_.transposed) {
+      made_.push_back(std::make_unique<StackedWeights>(std::move(facts), std::move(parts)));
     } else {
       made_.push_back(std::make_unique<JoinedWeights>(std::move(facts), std::move(parts)));
     }
@@ -359,9 +416,26 @@ std::optional<ExpertLayout> joined_layout_of(std::string_view model_type) {
                    [&](const Family& family) { return family.model_type == model_type; });
   if (found == std::end(families)) return std::nullopt;
   ExpertLayout layout;
-  layout.transposed = true;
+  layout.transposed = found->transposed;
   layout.interleaved = found->interleaved;
   return layout;
+}
+
+std::optional<std::string> experts_left_apart(const QuantizedFolder& folder) {
+  const auto facts = read_model_facts(folder.model.config_text.value_or("{}"));
+  if (!facts) return std::nullopt;
+  for (const std::string& type : {facts.value().model_type, facts.value().text_model_type}) {
+    if (!is_one_of(type, odd_families)) continue;
+    for (const LogicalTensor& tensor : folder.tensors) {
+      if (!expert_name_of(tensor.name)) continue;
+      return fmt::format(
+          "{} and the other experts stay one by one, but transformers reads those of {} from one "
+          "tensor for each layer, whose order is not known here: it would fill them at random; put "
+          "them together as that model's code has them",
+          in_quotes(tensor.name), in_quotes(type));
+    }
+  }
+  return std::nullopt;
 }
 
 Status join_experts(QuantizedFolder& folder, std::string_view operation) {

@@ -63,10 +63,37 @@ bool is_gpt_oss(const QuantizedFolder& folder, std::string_view method) {
          });
 }
 
+// The first weight that is not quantized as the method says, in words; of a method whose weights are
+// not known here, none.
+std::optional<std::string> of_another_method(const QuantizedFolder& folder,
+                                             std::string_view method) {
+  const bool fp8 = method == "fp8" || method == "fbgemm_fp8", mxfp4 = method == "mxfp4";
+  if (!fp8 && !mxfp4) return std::nullopt;
+  for (const LogicalTensor& tensor : folder.tensors) {
+    if (!tensor.coded()) continue;
+    const StoredType codes = tensor.main_part().entry->type;
+    const auto blocks = tensor.blocks();
+    const bool is_fp8 = codes == StoredType::f8_e4m3 || codes == StoredType::f8_e5m2;
+    // DeepSeek V4 says fp8 of its experts too, whose two codes a byte are I8.
+    const bool fits = fp8 ? is_fp8 || codes == StoredType::i8
+                          : blocks && blocks->format == Format::mxfp4;
+    if (!fits) return fmt::format("{} is {}", in_quotes(tensor.name), tensor.coding_name());
+  }
+  return std::nullopt;
+}
+
 // A method of another tool is no mistake where nothing contradicts it.
 void report_unreadable(const QuantizedFolder& folder, const Failure& failure, Findings& findings) {
   const auto facts = read_model_facts(*folder.model.config_text);
   const std::string method = facts && facts.value().quantized_by ? *facts.value().quantized_by : "";
+  if (const auto weight = of_another_method(folder, method)) {
+    findings.push_back(make_finding(
+        Severity::error, "format-mismatch", config_name, "",
+        fmt::format("it says that {} quantized the model, but {}; make them agree or convert the "
+                    "model again",
+                    in_quotes(method), *weight)));
+    return;
+  }
   if (is_gpt_oss(folder, method)) return;
   const bool other =
       std::find(other_methods.begin(), other_methods.end(), method) != other_methods.end();
@@ -84,7 +111,7 @@ void report_unreadable(const QuantizedFolder& folder, const Failure& failure, Fi
 bool has_bad_config(const Findings& findings) {
   return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.rule == "config" || finding.rule == "config-not-checked" ||
-           finding.rule == "config-without-tensors";
+           finding.rule == "config-without-tensors" || finding.rule == "format-mismatch";
   });
 }
 
@@ -234,13 +261,28 @@ class ConfigCheck {
                      fmt::format("the module is {} but no group of {} targets it, so loaders will "
                                  "not find its weight; add it to the targets",
                                  module.scheme, file_));
-    } else if (expected.group && expected.group->format &&
-               !(expected.rival && !expected.rival->format)) {
+    } else if (expected.group && contradicts(*expected.group, module) &&
+               !(expected.rival && !contradicts(*expected.rival, module))) {
       report_foreign(
           "format-mismatch",
           fmt::format("its tensors are {} but {} ({}) says {}; make them agree", module.scheme,
                       file_, expected.group->name, expected.group->scheme));
+    } else if (expected.group && expected.group->static_activations &&
+               !folder_.model.find(module.name + ".input_scale")) {
+      report_foreign(
+          "missing-input-scale",
+          fmt::format("{} asks for activations with a stored scale, but the module has none, which "
+                      "some loaders take for zero; calibrate it or set input_activations to null",
+                      file_));
     }
+  }
+
+  // Formats that are decoded here are no foreign ones; of the others FP8 is told from integers.
+  static bool contradicts(const QuantizationGroup& group, const ForeignModule& module) {
+    constexpr std::string_view fp8 = "FP8", integers = "INT";
+    if (group.format) return true;
+    return module.scheme.starts_with(fp8) ? group.scheme.starts_with(integers)
+                                          : group.scheme.starts_with(fp8);
   }
 
   // compressed-tensors and ModelOpt call the same things differently.
