@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <unordered_map>
 
@@ -13,6 +12,7 @@
 #include "checkpoint/containers/block_weight.hpp"
 #include "checkpoint/containers/column_weight.hpp"
 #include "checkpoint/dense_view.hpp"
+#include "checkpoint/joined_experts_names.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/model_facts.hpp"
 #include "checkpoint/tensor_name.hpp"
@@ -20,70 +20,6 @@
 
 namespace microscale {
 namespace {
-
-struct Family {
-  std::string_view model_type;
-  bool transposed;  // [experts, inputs, outputs]
-  bool interleaved = false;
-};
-
-// Those of which transformers 5.23 makes no tensor of one for each expert (conversion_mapping.py).
-// Of Qwen3-VL it takes either order, and the published models are transposed.
-constexpr Family families[] = {{"gpt_oss", true, true},
-                               {"openai_privacy_filter", true, true},
-                               {"llama4", true},
-                               {"llama4_text", true},
-                               {"qwen3_vl_moe", true},
-                               {"qwen3_vl_moe_text", true},
-                               {"aria", true},
-                               {"aria_text", true},
-                               {"diffusion_gemma", false},
-                               {"diffusion_gemma_text", false},
-                               {"gemma4", false},
-                               {"gemma4_text", false},
-                               {"granitemoe", false},
-                               {"granitemoe_swa", false},
-                               {"granitemoehybrid", false},
-                               {"granitemoeshared", false},
-                               {"hy_v4", false},
-                               {"mistral4", false},
-                               {"muse_spark", false},
-                               {"muse_spark_text", false},
-                               {"zaya", false}};
-
-// The same, and its tensors are not known here by their names or their order.
-constexpr std::array<std::string_view, 8> odd_families{"dbrx",          "inkling_mm_model", "inkling_text",
-                                                       "inkling2",      "inkling2_text",    "jetmoe",
-                                                       "step3p5",       "step3p7"};
-
-constexpr std::array<std::string_view, 3> projections{"gate_proj", "up_proj", "down_proj"};
-
-// "down_proj.weight" of expert 3 of "model.layers.0.mlp.experts".
-struct ExpertName {
-  std::string_view module;
-  std::int64_t expert = 0;
-  std::size_t projection = 0;
-  bool bias = false;
-};
-
-std::optional<ExpertName> expert_name_of(std::string_view tensor) {
-  constexpr std::string_view bias = ".bias", weight = ".weight", experts = "experts";
-  ExpertName name;
-  name.bias = tensor.ends_with(bias);
-  if (!name.bias && !tensor.ends_with(weight)) return std::nullopt;
-  tensor.remove_suffix(name.bias ? bias.size() : weight.size());
-  const auto found = std::find(projections.begin(), projections.end(), leaf_of(tensor));
-  if (found == projections.end()) return std::nullopt;
-  name.projection = static_cast<std::size_t>(found - projections.begin());
-  const std::string_view of_expert = parent_of(tensor), digits = leaf_of(of_expert);
-  name.module = parent_of(of_expert);
-  if (leaf_of(name.module) != experts) return std::nullopt;
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), name.expert);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  if (digits != std::to_string(name.expert) || name.expert < 0) return std::nullopt;
-  return name;
-}
 
 // A weight or bias of one expert.
 struct Part {
@@ -167,7 +103,8 @@ class JoinedWeights final : public ColumnWeight {
   std::optional<BlockCoding> coding_;
 };
 
-// Parts of [outputs, inputs] one behind the other, which is how [experts, outputs, inputs] has them.
+// Parts of [outputs, inputs] one behind the other, which is how [experts, outputs, inputs] has
+// them.
 class StackedWeights final : public StoredWeight {
  public:
   StackedWeights(WeightFacts facts, Parts parts)
@@ -234,7 +171,7 @@ class JoinedBiases final : public StoredWeight {
 
 // The experts of one layer: parts by projection and expert.
 struct Layer {
-  std::array<std::map<std::int64_t, LogicalTensor*>, projections.size()> weights, biases;
+  std::array<std::map<std::int64_t, LogicalTensor*>, expert_projections.size()> weights, biases;
   std::int64_t experts = 0;
 };
 
@@ -277,7 +214,7 @@ class Joiner {
 
   Failure lacks(const std::string& module, std::int64_t expert, std::size_t projection,
                 std::string_view ending) const {
-    return refuse(fmt::format("{}.{}.{}{}", module, expert, projections[projection], ending),
+    return refuse(fmt::format("{}.{}.{}{}", module, expert, expert_projections[projection], ending),
                   "is missing");
   }
 
@@ -409,34 +346,6 @@ class Joiner {
 };
 
 }  // namespace
-
-std::optional<ExpertLayout> joined_layout_of(std::string_view model_type) {
-  const auto found =
-      std::find_if(std::begin(families), std::end(families),
-                   [&](const Family& family) { return family.model_type == model_type; });
-  if (found == std::end(families)) return std::nullopt;
-  ExpertLayout layout;
-  layout.transposed = found->transposed;
-  layout.interleaved = found->interleaved;
-  return layout;
-}
-
-std::optional<std::string> experts_left_apart(const QuantizedFolder& folder) {
-  const auto facts = read_model_facts(folder.model.config_text.value_or("{}"));
-  if (!facts) return std::nullopt;
-  for (const std::string& type : {facts.value().model_type, facts.value().text_model_type}) {
-    if (!is_one_of(type, odd_families)) continue;
-    for (const LogicalTensor& tensor : folder.tensors) {
-      if (!expert_name_of(tensor.name)) continue;
-      return fmt::format(
-          "{} and the other experts stay one by one, but transformers reads those of {} from one "
-          "tensor for each layer, whose order is not known here: it would fill them at random; put "
-          "them together as that model's code has them",
-          in_quotes(tensor.name), in_quotes(type));
-    }
-  }
-  return std::nullopt;
-}
 
 Status join_experts(QuantizedFolder& folder, std::string_view operation) {
   if (!folder.unusable.empty() || !folder.foreign.empty()) return success();

@@ -23,8 +23,8 @@ std::optional<ExpertLayout> joined_layout_of(std::string_view model_type);
 /// as it is, and one in which a weight cannot be read.
 Status join_experts(QuantizedFolder& folder, std::string_view operation);
 
-/// What a user must know of a family whose experts its loaders know as one tensor, and which are not
-/// joined here; nothing of all others, and where no expert lies by itself.
+/// What a user must know of a family whose experts its loaders know as one tensor, and which are
+/// not joined here; nothing of all others, and where no expert lies by itself.
 std::optional<std::string> experts_left_apart(const QuantizedFolder& folder);
 
 }  // namespace microscale

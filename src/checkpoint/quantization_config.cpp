@@ -252,10 +252,9 @@ class ConfigReader {
     const bool stored = format == Format::nvfp4 ||
                         (!modelopt && !format && scheme.value().words.starts_with("FP8") &&
                          text_member_of(activations, "strategy") == "tensor");
-    config_.groups.push_back({name, format, std::move(targets.value()),
-                              stored && needs_input_scale(activations),
-                              std::move(scheme.value().words),
-                              activations && activations->is_object()});
+    config_.groups.push_back(
+        {name, format, std::move(targets.value()), stored && needs_input_scale(activations),
+         std::move(scheme.value().words), activations && activations->is_object()});
     return success();
   }
 

@@ -78,8 +78,9 @@ std::uint64_t ValueHash::of(std::int64_t first, std::span<const std::uint8_t> co
     } else {
       spread<4>(their_scales, terms_, steps.data());
     }
-    const bool turns = packed && !e8m0 &&
-                       (turns_ || any_is(their_scales, 0x80, 0x80) || any_is(their_scales, 0xFF, 0));
+    const bool turns =
+        packed && !e8m0 &&
+        (turns_ || any_is(their_scales, 0x80, 0x80) || any_is(their_scales, 0xFF, 0));
     if (turns) turn(some, their_scales, turned);
     sum += sum_of(turns ? turned.data() : some.data(), steps.data(), words, place, packed);
     place += words * word_key;

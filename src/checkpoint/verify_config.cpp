@@ -16,6 +16,7 @@
 #include "checkpoint/module_match.hpp"
 #include "checkpoint/quantization_config.hpp"
 #include "checkpoint/tensor_name.hpp"
+#include "checkpoint/verify_config_method.hpp"
 #include "checkpoint/verify_model.hpp"
 
 namespace microscale {
@@ -28,12 +29,10 @@ constexpr std::array<std::string_view, 16> other_methods{
     "fp8", "mxfp4",    "quark",     "awq",    "gptq",    "bitsandbytes", "fbgemm_fp8", "auto-round",
     "hqq", "fp_quant", "auto_gptq", "quanto", "torchao", "eetq",         "aqlm",       "mlx"};
 
-// "config.json: quantization_config ..." or "hf_quant_config.json: ...".
 Finding bad_config(const char* file, const std::string& text) {
   return make_finding(Severity::error, "config", file, "", text);
 }
 
-// Of a model that some method is said to have quantized, and none of whose tensors is.
 Finding dense_after_all(const std::string& method) {
   return make_finding(
       Severity::warning, "config-without-tensors", config_name, "",
@@ -53,33 +52,6 @@ Finding not_read_here(const QuantizedFolder& folder, const std::string& method) 
           : fmt::format("the model is quantized by {}, whose tensors are not decoded here: headers "
                         "and dense values are checked, codes and scales are not",
                         in_quotes(method)));
-}
-
-// gpt-oss's description says nothing that its tensors do not: all experts are MXFP4.
-bool is_gpt_oss(const QuantizedFolder& folder, std::string_view method) {
-  return method == "mxfp4" &&
-         std::any_of(folder.weights.begin(), folder.weights.end(), [](const auto& weight) {
-           return weight->codes().name() == weight->name() + "_blocks";
-         });
-}
-
-// The first weight that is not quantized as the method says, in words; of a method whose weights are
-// not known here, none.
-std::optional<std::string> of_another_method(const QuantizedFolder& folder,
-                                             std::string_view method) {
-  const bool fp8 = method == "fp8" || method == "fbgemm_fp8", mxfp4 = method == "mxfp4";
-  if (!fp8 && !mxfp4) return std::nullopt;
-  for (const LogicalTensor& tensor : folder.tensors) {
-    if (!tensor.coded()) continue;
-    const StoredType codes = tensor.main_part().entry->type;
-    const auto blocks = tensor.blocks();
-    const bool is_fp8 = codes == StoredType::f8_e4m3 || codes == StoredType::f8_e5m2;
-    // DeepSeek V4 says fp8 of its experts too, whose two codes a byte are I8.
-    const bool fits = fp8 ? is_fp8 || codes == StoredType::i8
-                          : blocks && blocks->format == Format::mxfp4;
-    if (!fits) return fmt::format("{} is {}", in_quotes(tensor.name), tensor.coding_name());
-  }
-  return std::nullopt;
 }
 
 // A method of another tool is no mistake where nothing contradicts it.
@@ -121,7 +93,6 @@ std::set<std::string> schemes_of(const QuantizationConfig& config) {
   return schemes;
 }
 
-// One sentence for each way of quantizing that is not decoded here.
 void describe_foreign(const QuantizedFolder& folder, Findings& findings) {
   std::map<std::string, std::vector<const ForeignModule*>> schemes;
   for (const ForeignModule& module : folder.foreign) schemes[module.scheme].push_back(&module);

@@ -85,9 +85,10 @@ using Words = std::uint64_t __attribute__((vector_size(64)));
 using Bytes = std::uint8_t __attribute__((vector_size(64)));
 constexpr std::size_t lanes = 8;
 
-[[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,prefer-vector-width=512")]]
-std::uint64_t sum_vbmi(const std::uint8_t* words, const std::uint64_t* steps, std::size_t count,
-                       std::uint64_t place, bool packed) {
+[[gnu::target(
+    "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,prefer-vector-width=512")]] std::uint64_t
+sum_vbmi(const std::uint8_t* words, const std::uint64_t* steps, std::size_t count,
+         std::uint64_t place, bool packed) {
   if (!packed) return sum_avx512(words, steps, count, place, packed);
   constexpr std::uint64_t ones = 0x1111111111111111, low_nibbles = 0x0F0F0F0F0F0F0F0F;
   constexpr std::uint64_t row = 0x1010101010101010;  // of the table: doubled once more
@@ -121,7 +122,8 @@ std::uint64_t sum_vbmi(const std::uint8_t* words, const std::uint64_t* steps, st
     sum += hash ^ hash >> 29;
     at += lanes * word_key;
   }
-  std::uint64_t total = sum_portable(words + i * 8, steps + i, count - i, place + i * word_key, true);
+  std::uint64_t total =
+      sum_portable(words + i * 8, steps + i, count - i, place + i * word_key, true);
   for (std::size_t lane = 0; lane < lanes; ++lane) total += sum[lane];
   return total;
 }

@@ -61,21 +61,16 @@ std::vector<Case> cases() {
                        bool verify_has_it = true) {
     all.push_back({name, std::move(model), told, verify_has_it});
   };
-  add("format", with_config([](Json& config) {
-        group_0(config)["weights"]["group_size"] = 32;
-      }),
+  add("format", with_config([](Json& config) { group_0(config)["weights"]["group_size"] = 32; }),
       "its tensors are nvfp4 but config.json (group_0) says mxfp4");
-  add("group size", with_config([](Json& config) {
-        group_0(config)["weights"]["group_size"] = 64;
-      }),
+  add("group size",
+      with_config([](Json& config) { group_0(config)["weights"]["group_size"] = 64; }),
       "its tensors are nvfp4 but config.json (group_0) says FP4 in groups of 64");
   add("format string", with_config([](Json& config) {
         config["quantization_config"]["format"] = "mxfp8-quantized";
       }),
       "make them agree");
-  add("targets", with_config([](Json& config) {
-        group_0(config)["targets"] = {"re:.*q_proj"};
-      }),
+  add("targets", with_config([](Json& config) { group_0(config)["targets"] = {"re:.*q_proj"}; }),
       "quantized but no group of config.json targets it");
   add("ignore", with_config([](Json& config) {
         config["quantization_config"]["ignore"] = {"lm_head", q_proj};
@@ -85,12 +80,16 @@ std::vector<Case> cases() {
         config["quantization_config"] = {{"quant_method", "fp8"}, {"fmt", "e4m3"}};
       }),
       "it says that 'fp8' quantized the model, but '" + down_proj + ".weight' is nvfp4");
-  add("method of gpt-oss", with_config([](Json& config) {
-        config["quantization_config"] = {{"quant_method", "mxfp4"}};
-      }, Format::mxfp8_e4m3),
+  add("method of gpt-oss",
+      with_config(
+          [](Json& config) {
+            config["quantization_config"] = {{"quant_method", "mxfp4"}};
+          },
+          Format::mxfp8_e4m3),
       "it says that 'mxfp4' quantized the model, but");
   add("names", with_config([](Json& config) {
-        config["quantization_config"] = {{"quant_method", "modelopt"}, {"quant_algo", "W4A16_NVFP4"},
+        config["quantization_config"] = {{"quant_method", "modelopt"},
+                                         {"quant_algo", "W4A16_NVFP4"},
                                          {"exclude_modules", {"lm_head"}}};
       }),
       "its codes are called weight_packed, but loaders of 'modelopt' look for weight");
@@ -159,11 +158,13 @@ TEST(ConfigContradictions, every_command_tells) {
                              .output = place / "q",
                              .format = nvfp4 ? Format::mxfp4 : Format::nvfp4});
     EXPECT_TRUE(holds(plan.notices, one.told));
-    EXPECT_TRUE(holds(
-        plan_convert_model({.input = place / "m", .output = place / "c", .container = Container::modelopt})
-            .notices,
-        one.told));
-    EXPECT_TRUE(holds(dequantize_model({.input = place / "m", .output = place / "d"}).notices, one.told));
+    EXPECT_TRUE(
+        holds(plan_convert_model(
+                  {.input = place / "m", .output = place / "c", .container = Container::modelopt})
+                  .notices,
+              one.told));
+    EXPECT_TRUE(
+        holds(dequantize_model({.input = place / "m", .output = place / "d"}).notices, one.told));
   }
 }
 
@@ -191,8 +192,9 @@ TEST(ConfigContradictions, of_fp8_are_told_too) {
   const Json fp8{{"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}};
   EXPECT_EQ(told_of(model(fp8, nullptr)), Texts());
   const Json int4{{"num_bits", 4}, {"type", "int"}, {"strategy", "group"}, {"group_size", 128}};
-  EXPECT_TRUE(holds(told_of(model(int4, nullptr)),
-                    "its tensors are FP8 E4M3, one scale per row but config.json (group_0) says INT4"));
+  EXPECT_TRUE(
+      holds(told_of(model(int4, nullptr)),
+            "its tensors are FP8 E4M3, one scale per row but config.json (group_0) says INT4"));
   const Json stored{{"num_bits", 8}, {"type", "float"}, {"strategy", "tensor"}, {"dynamic", false}};
   EXPECT_TRUE(holds(told_of(model(fp8, stored)), "asks for activations with a stored scale"));
   SmallModel scaled = model(fp8, stored);

@@ -39,11 +39,11 @@ TEST(WordSums, double_codes_and_halve_steps) {
     const std::uint64_t term = step_term(step);
     return word_sums().back()(reinterpret_cast<const std::uint8_t*>(&word), &term, 1, 3, true);
   };
-  const std::uint64_t full = sum(0x0000000000000E67, 1.0);      // -4, 4, 6
-  EXPECT_EQ(sum(0x0000000000000C45, 2.0), full);                // -2, 2, 3
-  EXPECT_EQ(sum(0x0000000000000A23, 4.0), full);                // -1, 1, 1.5
-  EXPECT_EQ(sum(0x0000000000000001, 8.0), sum(0x6, 1.0));       // 0.5, 4
-  EXPECT_EQ(sum(0x0000000000000080, 8.0), sum(0x80, 1.0));      // -0 under any step
+  const std::uint64_t full = sum(0x0000000000000E67, 1.0);  // -4, 4, 6
+  EXPECT_EQ(sum(0x0000000000000C45, 2.0), full);            // -2, 2, 3
+  EXPECT_EQ(sum(0x0000000000000A23, 4.0), full);            // -1, 1, 1.5
+  EXPECT_EQ(sum(0x0000000000000001, 8.0), sum(0x6, 1.0));   // 0.5, 4
+  EXPECT_EQ(sum(0x0000000000000080, 8.0), sum(0x80, 1.0));  // -0 under any step
   EXPECT_NE(sum(0x0000000000000C45, 1.0), full);
   EXPECT_NE(sum(0x0000000000000E67, 1.0), sum(0x0000000000000E76, 1.0));
 }

@@ -86,8 +86,8 @@ class StoredWeight {
   virtual std::optional<BlockCoding> coding_of(const MatrixSlice& slice) const;
 
   /// As read_tile, of codes and scales: the tile row by row, as BlockTensor has it. It begins and
-  /// ends at blocks. Without `codes`, of no bytes, scales alone are read. Only where coding_of gives
-  /// a coding.
+  /// ends at blocks. Without `codes`, of no bytes, scales alone are read. Only where coding_of
+  /// gives a coding.
   virtual Status read_block_tile(const MatrixSlice& slice, const Tile& tile,
                                  std::span<std::uint8_t> codes,
                                  std::span<std::uint8_t> scales) const;
