@@ -213,8 +213,38 @@ def gguf_seeds():
     }
 
 
+def imatrix_seeds():
+    i32 = lambda n: n.to_bytes(4, "little", signed=True)
+    u32, u64 = (lambda n: n.to_bytes(4, "little")), (lambda n: n.to_bytes(8, "little"))
+    numbers = lambda count: b"\0\0\x80?" * count
+    weight = lambda name, count, given=None: (i32(len(name)) + name + i32(7) + i32(count) +
+                                              numbers(count if given is None else given))
+    query, up = b"blk.0.attn_q.weight", b"blk.3.ffn_up_exps.weight"
+
+    def gguf(*tensors):
+        header = b"GGUF" + u32(3) + u64(len(tensors)) + u64(0)
+        data = b""
+        for name, dims, kind, count in tensors:
+            header += u64(len(name)) + name + u32(len(dims)) + b"".join(map(u64, dims)) + u32(kind) + u64(len(data))
+            data += numbers(count) + b"\0" * (-4 * count % 32)
+        return header + b"\0" * (-len(header) % 32) + data
+
+    return {
+        "binary": i32(2) + weight(query, 32) + weight(up, 96) + i32(12), "one": i32(1) + weight(query, 1),
+        "none": i32(0), "negative": i32(-1), "many": i32(2**31 - 1), "half": i32(2) + weight(query, 32, 16),
+        "lost": i32(3) + weight(query, 32), "same_name": i32(2) + weight(query, 32) * 2,
+        "no_numbers": i32(1) + weight(query, 0), "less_than_none": i32(1) + i32(len(query)) + query + i32(7) + i32(-32),
+        "long_name": i32(1) + i32(2**31 - 1) + query, "no_name": i32(1) + weight(b"", 32),
+        "huge": i32(1) + i32(len(query)) + query + i32(7) + i32(2**31 - 1),
+        "gguf": gguf((query + b".in_sum2", [32, 1], 0, 32), (query + b".counts", [1, 1], 0, 1),
+                     (up + b".in_sum2", [32, 3], 0, 96)),
+        "gguf_f16": gguf((query + b".in_sum2", [32, 1], 1, 16)), "gguf_bare": gguf((b".in_sum2", [1], 0, 1)),
+        "gguf_model": gguf((query, [32, 1], 0, 32)), "gguf_cut": gguf((query + b".in_sum2", [32, 1], 0, 32))[:-64],
+    }
+
+
 def main():
-    for target, seeds in {"file_kind": file_kind_seeds(), "gguf": gguf_seeds(), "safetensors": safetensors_seeds(),
+    for target, seeds in {"file_kind": file_kind_seeds(), "gguf": gguf_seeds(), "imatrix": imatrix_seeds(), "safetensors": safetensors_seeds(),
                           "shard_index": shard_index_seeds(), "json": json_seeds(), "ptx": ptx_seeds(), "manifest": manifest_seeds(),
                           "quantization_config": quantization_config_seeds()}.items():
         folder = CORPUS / target

@@ -45,7 +45,6 @@ WITHOUT_TEST = {
     "tools/microscale/launch_words.cpp": "tests/tools/ptx_launch_test.cpp gives the program every option",
     "tools/gpu_check/": "checks themselves; scripts/gpu_check runs them, and tests/emulator/shipped_kernels_test.cpp most",
     "src/checkpoint/matrix_slice.hpp": "tests/checkpoint/tile_test.cpp and fused_experts_test.cpp cut with it",
-    "src/checkpoint/kept_tiles.cpp": "tests/checkpoint/convert_model_test.cpp runs it, whole conversions",
     "tools/microscale/choice_output.cpp": "tests/tools/cmd_quantize_test.cpp reads what it prints",
     "src/checkpoint/checked_tile.cpp": "tests/checkpoint/convert_wrong_input_test.cpp reads every kind of bad element by it",
     "tools/microscale/plan_output.cpp": "tests/tools/cmd_quantize_test.cpp and cmd_convert_test.cpp read what it prints",

@@ -52,6 +52,8 @@ check container_outputs $venv/bin/python scripts/test_clients/check_container_ou
 grep -hE '^  (transformers|comfy-kitchen)[,:]' build/logs/container_outputs.log || true
 check gpt_oss $venv/bin/python scripts/test_clients/check_gpt_oss.py build/microscale "$work/gpt_oss"
 grep -hE '^  (transformers|gguf)[,:]' build/logs/gpt_oss.log || true
+check experts $venv/bin/python scripts/test_clients/check_experts.py build/microscale "$work/experts"
+grep -hE '^  transformers,' build/logs/experts.log || true
 
 # ModelOpt decodes what we write for it, and we what it exports.
 for format in nvfp4 mxfp8; do

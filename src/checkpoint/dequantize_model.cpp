@@ -11,6 +11,7 @@
 #include "checkpoint/classifier.hpp"
 #include "checkpoint/coded_input.hpp"
 #include "checkpoint/completeness.hpp"
+#include "checkpoint/config_contradictions.hpp"
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/decode_check.hpp"
 #include "checkpoint/dense_output.hpp"
@@ -239,6 +240,7 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
         fmt::format("{}: '{}' holds no quantized weights; name a folder that `quantize` wrote",
                     operation, input.string()));
   }
+  std::vector<std::string> contradictions = config_contradictions(folder);
   // The manifest speaks of the tensors that are stored.
   const QuantizedFolder stored = take(open_quantized_folder(input));
   take(join_experts(folder, operation));
@@ -292,6 +294,8 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
     result.left_out.push_back({modelopt_config, "describes quantization only"});
   }
   result.notices = model.sentences();
+  for (std::string& text : contradictions) result.notices.push_back(std::move(text));
+  if (auto apart = experts_left_apart(folder)) result.notices.push_back(std::move(*apart));
   Findings unreadable;
   if (!read_manifest(model.root, unreadable)) {
     for (const Finding& finding : unreadable) result.notices.push_back(finding.message);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "checkpoint/completeness.hpp"
+#include "checkpoint/config_contradictions.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
 
@@ -102,6 +103,7 @@ ModelSummary summarize_model(const QuantizedFolder& folder) {
   ModelSummary summary;
   summary.files = folder.model.shards.size();
   summary.notes = folder.model.sentences();
+  for (std::string& text : config_contradictions(folder)) summary.notes.push_back(std::move(text));
   for (const Gap& gap : find_gaps(folder.model)) {
     summary.notes.push_back(sentence_of(gap));
   }

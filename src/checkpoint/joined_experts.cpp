@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <unordered_map>
 
@@ -13,6 +12,7 @@
 #include "checkpoint/containers/block_weight.hpp"
 #include "checkpoint/containers/column_weight.hpp"
 #include "checkpoint/dense_view.hpp"
+#include "checkpoint/joined_experts_names.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/model_facts.hpp"
 #include "checkpoint/tensor_name.hpp"
@@ -20,44 +20,6 @@
 
 namespace microscale {
 namespace {
-
-struct Family {
-  std::string_view model_type;
-  bool interleaved;
-};
-
-// All have [experts, inputs, outputs].
-constexpr Family families[] = {
-    {"gpt_oss", true}, {"openai_privacy_filter", true}, {"llama4", false}, {"llama4_text", false}};
-
-constexpr std::array<std::string_view, 3> projections{"gate_proj", "up_proj", "down_proj"};
-
-// "down_proj.weight" of expert 3 of "model.layers.0.mlp.experts".
-struct ExpertName {
-  std::string_view module;
-  std::int64_t expert = 0;
-  std::size_t projection = 0;
-  bool bias = false;
-};
-
-std::optional<ExpertName> expert_name_of(std::string_view tensor) {
-  constexpr std::string_view bias = ".bias", weight = ".weight", experts = "experts";
-  ExpertName name;
-  name.bias = tensor.ends_with(bias);
-  if (!name.bias && !tensor.ends_with(weight)) return std::nullopt;
-  tensor.remove_suffix(name.bias ? bias.size() : weight.size());
-  const auto found = std::find(projections.begin(), projections.end(), leaf_of(tensor));
-  if (found == projections.end()) return std::nullopt;
-  name.projection = static_cast<std::size_t>(found - projections.begin());
-  const std::string_view of_expert = parent_of(tensor), digits = leaf_of(of_expert);
-  name.module = parent_of(of_expert);
-  if (leaf_of(name.module) != experts) return std::nullopt;
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), name.expert);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  if (digits != std::to_string(name.expert) || name.expert < 0) return std::nullopt;
-  return name;
-}
 
 // A weight or bias of one expert.
 struct Part {
@@ -141,6 +103,35 @@ class JoinedWeights final : public ColumnWeight {
   std::optional<BlockCoding> coding_;
 };
 
+// Parts of [outputs, inputs] one behind the other, which is how [experts, outputs, inputs] has
+// them.
+class StackedWeights final : public StoredWeight {
+ public:
+  StackedWeights(WeightFacts facts, Parts parts)
+      : StoredWeight(std::move(facts)), parts_(std::move(parts)) {
+    const auto& shape = parts_.list.front().tensor.entry.shape;
+    part_elements_ = shape[0] * shape[1];
+  }
+
+  Status decode(std::int64_t first, std::int64_t count,
+                std::span<std::uint8_t> out) const override {
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t part = (first + done) / part_elements_;
+      const std::int64_t at = (first + done) % part_elements_;
+      const std::int64_t some = std::min(count - done, part_elements_ - at);
+      Status read = read_values(parts_.list[static_cast<std::size_t>(part)].tensor, at, some,
+                                value_bytes(), out.data() + done * value_bytes());
+      if (!read) return read;
+      done += some;
+    }
+    return success();
+  }
+
+ private:
+  Parts parts_;
+  std::int64_t part_elements_ = 1;
+};
+
 class JoinedBiases final : public StoredWeight {
  public:
   JoinedBiases(WeightFacts facts, Parts parts)
@@ -180,7 +171,7 @@ class JoinedBiases final : public StoredWeight {
 
 // The experts of one layer: parts by projection and expert.
 struct Layer {
-  std::array<std::map<std::int64_t, LogicalTensor*>, projections.size()> weights, biases;
+  std::array<std::map<std::int64_t, LogicalTensor*>, expert_projections.size()> weights, biases;
   std::int64_t experts = 0;
 };
 
@@ -223,7 +214,7 @@ class Joiner {
 
   Failure lacks(const std::string& module, std::int64_t expert, std::size_t projection,
                 std::string_view ending) const {
-    return refuse(fmt::format("{}.{}.{}{}", module, expert, projections[projection], ending),
+    return refuse(fmt::format("{}.{}.{}{}", module, expert, expert_projections[projection], ending),
                   "is missing");
   }
 
@@ -282,7 +273,7 @@ class Joiner {
     facts.name = name;
     facts.type = StoredType::bf16;
     facts.exact = true;
-    facts.transposed = !bias;
+    facts.transposed = !bias && layout_.transposed;
     for (LogicalTensor* tensor : tensors) {
       parts.list.push_back(take_part(*tensor));
       const DenseTensor& part = parts.list.back().tensor;
@@ -301,10 +292,13 @@ class Joiner {
     if (facts.exact) facts.copied = copied_type(first);
     const auto experts = static_cast<std::int64_t>(tensors.size()) / each;
     const auto& shape = tensors.front()->shape;
-    facts.shape = bias ? std::vector{experts, shape[0] * each}
-                       : std::vector{experts, shape[1], shape[0] * each};
+    facts.shape = bias                 ? std::vector{experts, shape[0] * each}
+                  : layout_.transposed ? std::vector{experts, shape[1], shape[0] * each}
+                                       : std::vector{experts, shape[0] * each, shape[1]};
     if (bias) {
       made_.push_back(std::make_unique<JoinedBiases>(std::move(facts), std::move(parts)));
+    } else if (!layout_.transposed) {
+      made_.push_back(std::make_unique<StackedWeights>(std::move(facts), std::move(parts)));
     } else {
       made_.push_back(std::make_unique<JoinedWeights>(std::move(facts), std::move(parts)));
     }
@@ -352,17 +346,6 @@ class Joiner {
 };
 
 }  // namespace
-
-std::optional<ExpertLayout> joined_layout_of(std::string_view model_type) {
-  const auto found =
-      std::find_if(std::begin(families), std::end(families),
-                   [&](const Family& family) { return family.model_type == model_type; });
-  if (found == std::end(families)) return std::nullopt;
-  ExpertLayout layout;
-  layout.transposed = true;
-  layout.interleaved = found->interleaved;
-  return layout;
-}
 
 Status join_experts(QuantizedFolder& folder, std::string_view operation) {
   if (!folder.unusable.empty() || !folder.foreign.empty()) return success();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "checkpoint/fused_experts.hpp"
@@ -21,5 +22,9 @@ std::optional<ExpertLayout> joined_layout_of(std::string_view model_type);
 /// one is missing or has another shape; `operation` speaks ("dequantize"). Any other folder stays
 /// as it is, and one in which a weight cannot be read.
 Status join_experts(QuantizedFolder& folder, std::string_view operation);
+
+/// What a user must know of a family whose experts its loaders know as one tensor, and which are
+/// not joined here; nothing of all others, and where no expert lies by itself.
+std::optional<std::string> experts_left_apart(const QuantizedFolder& folder);
 
 }  // namespace microscale

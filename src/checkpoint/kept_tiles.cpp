@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <climits>
 
 #include "checkpoint/cast_blocks.hpp"
@@ -19,14 +21,14 @@ std::span<std::uint8_t> first(std::span<std::uint8_t> buffer, std::int64_t count
 
 }  // namespace
 
-// False where a block is NaN, which is noted.
+// False where a block is NaN, which is noted. Without `codes` scales alone.
 bool KeptTiles::read(const Unit& unit, const Tile& tile, std::span<std::uint8_t> codes,
                      std::span<std::uint8_t> scales) {
   const QuantizedMatrix& matrix = matrix_of(unit);
   const BlockCoding& coding = matrix.kept->coding;
   const StoredWeight& weight = *plan_.tensors[matrix.tensor].source->weight;
   take(weight.read_block_tile(matrix.slice, tile, codes, scales));
-  const std::int64_t bad = ValueHash(matrix.slice.module, coding).first_nan(codes, scales);
+  const std::int64_t bad = first_nan(coding.format, codes, scales);
   if (bad < 0) return true;
   const std::int64_t at = bad * info(coding.format).block;
   scan_.add_bad({unit.shard, unit.item, tile.row + at / tile.cols, tile.col + at % tile.cols,
@@ -37,10 +39,26 @@ bool KeptTiles::read(const Unit& unit, const Tile& tile, std::span<std::uint8_t>
 void KeptTiles::measure(const Unit& unit, const Tile& tile, const TileBuffers& buffers) {
   const QuantizedMatrix& matrix = matrix_of(unit);
   const FormatInfo& format = info(matrix.kept->coding.format);
-  const auto codes = first(buffers.codes, code_bytes(format, tile.elements()));
   const auto scales = first(buffers.scales, tile.elements() / format.block);
-  if (!read(unit, tile, codes, scales)) return;
-  const int exponent = largest_exponent(codes, scales);
+  if (!read(unit, tile, {}, scales)) return;
+  int exponent = INT_MIN;
+  const StoredWeight& weight = *plan_.tensors[matrix.tensor].source->weight;
+  // The largest scale counts if its block holds a value, and nearly every block does.
+  for (int tries = 0; tries < 4 && exponent == INT_MIN; ++tries) {
+    const auto most = std::max_element(scales.begin(), scales.end());
+    const std::int64_t at = (most - scales.begin()) * format.block;
+    const Tile block{tile.row + at / tile.cols, 1, tile.col + at % tile.cols, format.block};
+    std::array<std::uint8_t, 16> codes;
+    std::uint8_t scale = 0;
+    take(weight.read_block_tile(matrix.slice, block, codes, {&scale, 1}));
+    exponent = largest_exponent(codes, {&scale, 1});
+    *most = 0;
+  }
+  if (exponent == INT_MIN) {
+    const auto codes = first(buffers.codes, code_bytes(format, tile.elements()));
+    if (!read(unit, tile, codes, scales)) return;
+    exponent = largest_exponent(codes, scales);
+  }
   if (exponent > INT_MIN) scan_.add_amax(matrix.group, amax_for_exponent(exponent));
 }
 

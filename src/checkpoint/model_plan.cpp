@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "checkpoint/coded_input.hpp"
+#include "checkpoint/config_contradictions.hpp"
 #include "checkpoint/comfyui_output.hpp"
 #include "checkpoint/completeness.hpp"
 #include "checkpoint/containers/container_writer.hpp"
@@ -308,6 +309,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (options.container == Container::gpt_oss) {
     if (Status joined = join_experts(folder.value(), "quantize"); !joined) return joined.failure();
   }
+  const std::vector<std::string> contradictions = config_contradictions(folder.value());
   ModelPlan plan;
   plan.format = options.format;
   plan.view = dense_view_of(folder.value());
@@ -336,8 +338,9 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   }
   plan.summary.notices =
       options.keep_codes ? plan.model.sentences() : notices_of(plan.model, plan.view);
-  plan.summary.notices.insert(plan.summary.notices.end(), merged.value().begin(),
-                              merged.value().end());
+  for (const auto& told : {contradictions, merged.value()}) {
+    plan.summary.notices.insert(plan.summary.notices.end(), told.begin(), told.end());
+  }
   Status fits = plan_gpt_oss_experts(plan, options, classifier.value().facts());
   if (!fits) return fits.failure();
   std::optional<GgufModel> gguf;

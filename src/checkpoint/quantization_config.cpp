@@ -110,6 +110,10 @@ Result<WeightScheme> scheme_of_arguments(const Json& weights, const std::string&
   return scheme;
 }
 
+std::string text_member_of(const Json* object, const char* key) {
+  return object && object->is_object() ? text_member(*object, key) : std::string();
+}
+
 // Whether loading needs a stored scale for the activations: static or "local" ones.
 bool needs_input_scale(const Json* activations) {
   if (!activations || !activations->is_object()) return false;
@@ -244,10 +248,13 @@ class ConfigReader {
     if (!modelopt && format && activations && activations->is_object()) {
       check_activations(*activations, *format, where + ".input_activations", config_.problems);
     }
-    config_.groups.push_back({name, format, std::move(targets.value()),
-                              format == Format::nvfp4 && needs_input_scale(activations),
-                              std::move(scheme.value().words),
-                              activations && activations->is_object()});
+    // Of FP8 one number for the layer; integers are not decoded here.
+    const bool stored = format == Format::nvfp4 ||
+                        (!modelopt && !format && scheme.value().words.starts_with("FP8") &&
+                         text_member_of(activations, "strategy") == "tensor");
+    config_.groups.push_back(
+        {name, format, std::move(targets.value()), stored && needs_input_scale(activations),
+         std::move(scheme.value().words), activations && activations->is_object()});
     return success();
   }
 

@@ -28,25 +28,23 @@ class ValueHash {
   std::uint64_t of(std::int64_t first, std::span<const std::uint8_t> codes,
                    std::span<const std::uint8_t> scales) const;
 
-  /// Whether a scale, or a code of eight bits, stands for NaN; the first such block or -1.
-  std::int64_t first_nan(std::span<const std::uint8_t> codes,
-                         std::span<const std::uint8_t> scales) const;
-
  private:
-  // What a scale does: `bits` of the number as FP64, the signs of a byte of codes that it turns,
-  // and which bits of it count.
-  struct Step {
-    std::uint64_t bits = 0;
-    std::uint8_t flip = 0, keep = 0xFF;
-    bool changes = false;
-  };
   void turn(std::span<const std::uint8_t> codes, std::span<const std::uint8_t> scales,
             std::span<std::uint8_t> to) const;
 
   BlockCoding coding_;
   std::uint64_t key_ = 0;
-  std::array<Step, 256> steps_{};  // by scale byte
+  // By scale byte: what it adds to the hash, the signs of a byte of codes that it turns, and which
+  // bits of it count.
+  std::array<std::uint64_t, 256> terms_{};
+  std::array<std::uint8_t, 256> flip_{}, keep_{};
+  bool turns_ = false;  // a positive scale does, too
 };
+
+/// The first block whose scale, or a code of eight bits in it, stands for NaN; -1: none. Without
+/// `codes` only scales are looked at.
+std::int64_t first_nan(Format format, std::span<const std::uint8_t> codes,
+                       std::span<const std::uint8_t> scales);
 
 /// Of a tile of `slice`, as read_block_tile gives it: the same whether experts lie one by one or in
 /// a stack, where rows of gate and up take turns.

@@ -16,6 +16,7 @@
 #include "checkpoint/module_match.hpp"
 #include "checkpoint/quantization_config.hpp"
 #include "checkpoint/tensor_name.hpp"
+#include "checkpoint/verify_config_method.hpp"
 #include "checkpoint/verify_model.hpp"
 
 namespace microscale {
@@ -28,12 +29,10 @@ constexpr std::array<std::string_view, 16> other_methods{
     "fp8", "mxfp4",    "quark",     "awq",    "gptq",    "bitsandbytes", "fbgemm_fp8", "auto-round",
     "hqq", "fp_quant", "auto_gptq", "quanto", "torchao", "eetq",         "aqlm",       "mlx"};
 
-// "config.json: quantization_config ..." or "hf_quant_config.json: ...".
 Finding bad_config(const char* file, const std::string& text) {
   return make_finding(Severity::error, "config", file, "", text);
 }
 
-// Of a model that some method is said to have quantized, and none of whose tensors is.
 Finding dense_after_all(const std::string& method) {
   return make_finding(
       Severity::warning, "config-without-tensors", config_name, "",
@@ -55,18 +54,18 @@ Finding not_read_here(const QuantizedFolder& folder, const std::string& method) 
                         in_quotes(method)));
 }
 
-// gpt-oss's description says nothing that its tensors do not: all experts are MXFP4.
-bool is_gpt_oss(const QuantizedFolder& folder, std::string_view method) {
-  return method == "mxfp4" &&
-         std::any_of(folder.weights.begin(), folder.weights.end(), [](const auto& weight) {
-           return weight->codes().name() == weight->name() + "_blocks";
-         });
-}
-
 // A method of another tool is no mistake where nothing contradicts it.
 void report_unreadable(const QuantizedFolder& folder, const Failure& failure, Findings& findings) {
   const auto facts = read_model_facts(*folder.model.config_text);
   const std::string method = facts && facts.value().quantized_by ? *facts.value().quantized_by : "";
+  if (const auto weight = of_another_method(folder, method)) {
+    findings.push_back(make_finding(
+        Severity::error, "format-mismatch", config_name, "",
+        fmt::format("it says that {} quantized the model, but {}; make them agree or convert the "
+                    "model again",
+                    in_quotes(method), *weight)));
+    return;
+  }
   if (is_gpt_oss(folder, method)) return;
   const bool other =
       std::find(other_methods.begin(), other_methods.end(), method) != other_methods.end();
@@ -84,7 +83,7 @@ void report_unreadable(const QuantizedFolder& folder, const Failure& failure, Fi
 bool has_bad_config(const Findings& findings) {
   return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.rule == "config" || finding.rule == "config-not-checked" ||
-           finding.rule == "config-without-tensors";
+           finding.rule == "config-without-tensors" || finding.rule == "format-mismatch";
   });
 }
 
@@ -94,7 +93,6 @@ std::set<std::string> schemes_of(const QuantizationConfig& config) {
   return schemes;
 }
 
-// One sentence for each way of quantizing that is not decoded here.
 void describe_foreign(const QuantizedFolder& folder, Findings& findings) {
   std::map<std::string, std::vector<const ForeignModule*>> schemes;
   for (const ForeignModule& module : folder.foreign) schemes[module.scheme].push_back(&module);
@@ -234,13 +232,28 @@ class ConfigCheck {
                      fmt::format("the module is {} but no group of {} targets it, so loaders will "
                                  "not find its weight; add it to the targets",
                                  module.scheme, file_));
-    } else if (expected.group && expected.group->format &&
-               !(expected.rival && !expected.rival->format)) {
+    } else if (expected.group && contradicts(*expected.group, module) &&
+               !(expected.rival && !contradicts(*expected.rival, module))) {
       report_foreign(
           "format-mismatch",
           fmt::format("its tensors are {} but {} ({}) says {}; make them agree", module.scheme,
                       file_, expected.group->name, expected.group->scheme));
+    } else if (expected.group && expected.group->static_activations &&
+               !folder_.model.find(module.name + ".input_scale")) {
+      report_foreign(
+          "missing-input-scale",
+          fmt::format("{} asks for activations with a stored scale, but the module has none, which "
+                      "some loaders take for zero; calibrate it or set input_activations to null",
+                      file_));
     }
+  }
+
+  // Formats that are decoded here are no foreign ones; of the others FP8 is told from integers.
+  static bool contradicts(const QuantizationGroup& group, const ForeignModule& module) {
+    constexpr std::string_view fp8 = "FP8", integers = "INT";
+    if (group.format) return true;
+    return module.scheme.starts_with(fp8) ? group.scheme.starts_with(integers)
+                                          : group.scheme.starts_with(fp8);
   }
 
   // compressed-tensors and ModelOpt call the same things differently.

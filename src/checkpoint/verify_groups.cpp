@@ -59,12 +59,32 @@ std::optional<float> input_scale_of(const QuantizedFolder& folder, const Quantiz
   return std::bit_cast<float>(bytes);
 }
 
-void check_input_scales(const QuantizedFolder& folder, Findings& findings) {
+// A divisor that was stored as a multiplier, or the reverse, stands for inputs of millions.
+void check_direction(const QuantizedFolder& folder, const QuantizedModule& module, double value,
+                     Findings& findings) {
+  constexpr double most = 2688;  // 448 * 6
+  constexpr double suspicious = 1e5;
+  const double amax = module.stores_divisor ? most / value : most * value;
+  if (module.format != Format::nvfp4 || amax <= suspicious) return;
+  findings.push_back(make_finding(
+      Severity::warning, "input-scale-reciprocal", folder.file_of(*module.input_scale),
+      module.input_scale->name(),
+      fmt::format("the activation scale {} stands for inputs as large as {:.3g}; it may be stored "
+                  "as its reciprocal ({} here): calibrate the model again",
+                  value, amax, module.stores_divisor ? "2688 / amax" : "amax / 2688")));
+}
+
+}  // namespace
+
+void verify_input_scales(const QuantizedFolder& folder, Findings& findings) {
   if (folder.planned) return;
   for (const QuantizedModule& module : folder.modules) {
     if (!module.input_scale) continue;
     const std::optional<float> value = input_scale_of(folder, module);
-    if (value && *value > 0 && std::isfinite(*value)) continue;
+    if (value && *value > 0 && std::isfinite(*value)) {
+      check_direction(folder, module, static_cast<double>(*value), findings);
+      continue;
+    }
     findings.push_back(make_finding(
         Severity::error, "input-scale-value", folder.file_of(*module.input_scale),
         module.input_scale->name(),
@@ -75,6 +95,8 @@ void check_input_scales(const QuantizedFolder& folder, Findings& findings) {
               : "an activation scale is F32 with one element; calibrate the model again"));
   }
 }
+
+namespace {
 
 // All against the first: quantized or not, format, global scale, activation scale.
 void check_fused(const QuantizedFolder& folder, const std::vector<const Member*>& group,
@@ -132,7 +154,7 @@ void check_expert_layer(const QuantizedFolder& folder, const std::vector<const M
 
 void verify_groups(const QuantizedFolder& folder, Findings& findings) {
   if (folder.modules.empty()) return;
-  if (!folder.planned) check_input_scales(folder, findings);
+  if (!folder.planned) verify_input_scales(folder, findings);
   const std::vector<Member> members = weights_of(folder);
   std::map<std::string, std::vector<const Member*>> fused;
   std::map<std::string, std::vector<const Member*>> layers;

@@ -69,6 +69,8 @@ std::optional<Description> read_description(const QuantizedFolder& folder, Findi
 /// scales. What cannot be decoded is described.
 void verify_config(const QuantizedFolder& folder, const Description* description,
                    Findings& findings);
+/// Stored scales of activations: finite, positive, and not upside down. Part of verify_groups.
+void verify_input_scales(const QuantizedFolder& folder, Findings& findings);
 /// Scales of the key-value cache: finite, positive, in pairs, one element each.
 void verify_kv_cache(const ModelFolder& model, const QuantizationConfig* config,
                      Findings& findings);

@@ -278,6 +278,9 @@ TEST(ConvertModel, takes_blocks_of_gguf) {
       convert_model(options_of(place / "model.gguf", place / "ct", Container::compressed_tensors));
   EXPECT_EQ(converted.weights, 2);
   EXPECT_TRUE(converted.same_values());
+  ConvertModelOptions cast = options_of(place / "model.gguf", place / "mo");
+  cast.exact = true;
+  EXPECT_TRUE(convert_model(cast).same_values());
   for (const char* name : {"layers.0.up_proj.weight", "layers.0.down_proj.weight"}) {
     const auto wanted = values_in(place / "model.gguf", name),
                found = values_in(place / "ct", name);

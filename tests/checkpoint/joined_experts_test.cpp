@@ -36,6 +36,22 @@ TestModel apart(TestModel model, const std::string& module, const ExpertLayout& 
   return model;
 }
 
+// The fused tensors with their last two dimensions swapped.
+TestModel turned(TestModel model) {
+  for (auto& [name, tensor] : model.shards[0]) {
+    if (!fused_expert_part(name) || tensor.shape.size() != 3) continue;
+    const std::string from = tensor.bytes;
+    const auto [count, rows, cols] = std::tuple(tensor.shape[0], tensor.shape[1], tensor.shape[2]);
+    for (std::int64_t i = 0; i < count * rows * cols; ++i) {
+      const std::int64_t to = i / (rows * cols) * rows * cols + i % cols * rows + i / cols % rows;
+      tensor.bytes.replace(static_cast<std::size_t>(to) * 2, 2, from,
+                           static_cast<std::size_t>(i) * 2, 2);
+    }
+    std::swap(tensor.shape[1], tensor.shape[2]);
+  }
+  return model;
+}
+
 ExpertLayout layout_of(bool interleaved) {
   return {.experts = experts,
           .inner = inner,
@@ -87,6 +103,37 @@ TEST(JoinedExperts, of_llama4_have_all_of_gate_before_all_of_up) {
   QuantizedFolder folder = take(open_quantized_folder(place / "m"));
   ASSERT_TRUE(succeeds(join_experts(folder, "test")));
   expect_the_fused_tensors(fused, folder);
+}
+
+// Gemma 4 and its like: [experts, 2 inner, hidden] and [experts, hidden, inner].
+TEST(JoinedExperts, of_families_with_rows_of_outputs_are_stacked) {
+  for (const std::string type : {"gemma4_text", "mistral4", "granitemoe"}) {
+    TestModel fused = gpt_oss();
+    for (const char* name : {"gate_up_proj_bias", "down_proj_bias"})
+      fused.shards[0].erase(moe + name);
+    fused = turned(std::move(fused));
+    fused.config = R"({"model_type": ")" + type + R"(", "num_local_experts": 3})";
+    ExpertLayout layout = layout_of(false);
+    layout.transposed = false;
+    const TemporaryFolder place;
+    apart(fused, moe, layout).write(place / "m");
+    QuantizedFolder folder = take(open_quantized_folder(place / "m"));
+    EXPECT_FALSE(experts_left_apart(folder));
+    ASSERT_TRUE(succeeds(join_experts(folder, "test")));
+    expect_the_fused_tensors(fused, folder);
+  }
+}
+
+TEST(JoinedExperts, of_families_that_cannot_be_joined_are_named) {
+  TestModel model = apart(gpt_oss(), moe, layout_of(false));
+  model.config = R"({"model_type": "jetmoe"})";
+  const TemporaryFolder place;
+  model.write(place / "m");
+  QuantizedFolder folder = take(open_quantized_folder(place / "m"));
+  ASSERT_TRUE(succeeds(join_experts(folder, "test")));
+  const auto told = experts_left_apart(folder);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_NE(told->find("transformers reads those of 'jetmoe' from one tensor"), std::string::npos);
 }
 
 TEST(JoinedExperts, families_that_transformers_joins_itself_stay_as_they_are) {

@@ -78,17 +78,22 @@ TEST(ValueHash, changes_with_every_value_its_place_and_the_matrix) {
   EXPECT_EQ(hash(nvfp4, back, {0x38, 0x30, 0x40}, 16) + hash(nvfp4, front, {0x30}), wanted);
 }
 
+// A positive scale of 0: its product with the global scale is below FP32's smallest number.
+TEST(ValueHash, a_scale_that_underflows_stands_for_zeros) {
+  const BlockCoding tiny{.format = Format::nvfp4, .multiplier = 0x1p-145f};
+  EXPECT_EQ(hash(tiny, Bytes(8, 0x11), {0x01}), hash(tiny, Bytes(8), {0x38}));
+}
+
 TEST(ValueHash, finds_nan) {
-  const ValueHash mxfp4("a", {.format = Format::mxfp4}), nvfp4("a", {.format = Format::nvfp4});
-  const ValueHash mxfp8("a", {.format = Format::mxfp8_e4m3});
   const Bytes codes(64, 0x7F);
-  EXPECT_EQ(mxfp4.first_nan(codes, Bytes{0, 254, 255, 255}), 2);
-  EXPECT_EQ(mxfp4.first_nan(codes, Bytes{0, 254, 1, 1}), -1);
-  EXPECT_EQ(nvfp4.first_nan(codes, Bytes{0, 0x7E, 1, 1, 1, 1, 1, 0x7F}), 7);
+  EXPECT_EQ(first_nan(Format::mxfp4, codes, Bytes{0, 254, 255, 255}), 2);
+  EXPECT_EQ(first_nan(Format::mxfp4, {}, Bytes{0, 254, 255, 255}), 2);
+  EXPECT_EQ(first_nan(Format::mxfp4, codes, Bytes{0, 254, 1, 1}), -1);
+  EXPECT_EQ(first_nan(Format::nvfp4, codes, Bytes{0, 0x7E, 1, 1, 1, 1, 1, 0x7F}), 7);
   Bytes eight(64);
-  EXPECT_EQ(mxfp8.first_nan(eight, Bytes{1, 1}), -1);
+  EXPECT_EQ(first_nan(Format::mxfp8_e4m3, eight, Bytes{1, 1}), -1);
   eight[40] = 0xFF;
-  EXPECT_EQ(mxfp8.first_nan(eight, Bytes{1, 1}), 1);
+  EXPECT_EQ(first_nan(Format::mxfp8_e4m3, eight, Bytes{1, 1}), 1);
 }
 
 TEST(ValueHash, of_a_stack_is_that_of_its_experts_one_by_one) {

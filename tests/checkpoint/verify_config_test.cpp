@@ -363,8 +363,8 @@ TEST(VerifyConfig, a_global_scale_of_compressed_tensors_has_one_dimension) {
 
 // Names of tensors that microscale reads by themselves; what it does not read is the description.
 TEST(VerifyConfig, methods_whose_tensors_are_decoded_are_said_to_be_checked) {
-  SmallModel model = testing::small_llama(Format::mxfp4);
   for (const std::string method : {"quark", "fp8", "mxfp4"}) {
+    SmallModel model = testing::small_llama(method == "fp8" ? Format::mxfp8_e4m3 : Format::mxfp4);
     Json config = Json::parse(model.config);
     config["quantization_config"] = {{"quant_method", method}};
     model.config = config.dump();

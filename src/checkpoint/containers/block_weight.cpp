@@ -44,10 +44,12 @@ class RowBlocks final : public BlockWeight {
   Status read_blocks(std::int64_t first, std::int64_t count, std::span<std::uint8_t> codes,
                      std::span<std::uint8_t> scales) const override {
     const FormatInfo& format = info(blocks()->format);
-    Status read =
-        codes_file_->read_at(codes_at_ + static_cast<std::uint64_t>(code_bytes(format, first)),
-                             codes.first(static_cast<std::size_t>(code_bytes(format, count))));
-    if (!read) return read;
+    if (!codes.empty()) {
+      Status read =
+          codes_file_->read_at(codes_at_ + static_cast<std::uint64_t>(code_bytes(format, first)),
+                               codes.first(static_cast<std::size_t>(code_bytes(format, count))));
+      if (!read) return read;
+    }
     return scales_file_->read_at(scales_at_ + static_cast<std::uint64_t>(first / format.block),
                                  scales.first(static_cast<std::size_t>(count / format.block)));
   }

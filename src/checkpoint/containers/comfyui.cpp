@@ -43,25 +43,26 @@ class TiledBlocks final : public BlockWeight {
 
   Status read_blocks(std::int64_t first, std::int64_t count, std::span<std::uint8_t> codes,
                      std::span<std::uint8_t> scales) const override {
-    const FormatInfo& format = info(blocks()->format);
-    const std::int64_t block = format.block;
+    const std::int64_t block = info(blocks()->format).block;
     for (std::int64_t done = 0; done < count;) {
       const std::int64_t row = (first + done) / cols_, col = (first + done) % cols_;
-      const std::int64_t part = std::min(count - done, cols_ - col);
-      const auto to = codes.subspan(static_cast<std::size_t>(code_bytes(format, done)),
-                                    static_cast<std::size_t>(code_bytes(format, part)));
-      Status read = codes_file_->read_at(
-          codes_at_ + static_cast<std::uint64_t>(code_bytes(format, row * padded_cols_ + col)), to);
-      if (!read) return read;
-      if (format.code_bits == 4) {
-        for (std::uint8_t& pair : to) {
-          pair = static_cast<std::uint8_t>(pair << 4 | pair >> 4);
-        }
+      // Part of a row, or rows whose scales lie in the same tiles.
+      const bool whole = col == 0 && count - done >= cols_;
+      const std::int64_t band = tiled_128x4::tile_lines - row % tiled_128x4::tile_lines;
+      const std::int64_t rows = whole ? std::min(band, (count - done) / cols_) : 1;
+      const std::int64_t cols = whole ? cols_ : std::min(count - done, cols_ - col);
+      if (!codes.empty()) {
+        const FormatInfo& format = info(blocks()->format);
+        Status read =
+            read_codes(row, rows, col, cols,
+                       codes.subspan(static_cast<std::size_t>(code_bytes(format, done)),
+                                     static_cast<std::size_t>(code_bytes(format, rows * cols))));
+        if (!read) return read;
       }
-      read = read_scales(row, col / block, part / block,
-                         scales.data() + static_cast<std::ptrdiff_t>(done / block));
+      Status read = read_scales(row, rows, col / block, cols / block,
+                                scales.data() + static_cast<std::ptrdiff_t>(done / block));
       if (!read) return read;
-      done += part;
+      done += rows * cols;
     }
     return success();
   }
@@ -74,25 +75,48 @@ class TiledBlocks final : public BlockWeight {
   }
 
  private:
-  // Of one row, from block `from` on: four bytes of each tile, which are read a stretch at once.
-  Status read_scales(std::int64_t row, std::int64_t from, std::int64_t count,
+  Status read_codes(std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols,
+                    std::span<std::uint8_t> to) const {
+    const FormatInfo& format = info(blocks()->format);
+    const std::int64_t runs = padded_cols_ == cols ? 1 : rows;
+    const std::size_t run = to.size() / static_cast<std::size_t>(runs);
+    for (std::int64_t i = 0; i < runs; ++i) {
+      const std::int64_t at = (row + i) * padded_cols_ + col;
+      Status read =
+          codes_file_->read_at(codes_at_ + static_cast<std::uint64_t>(code_bytes(format, at)),
+                               to.subspan(static_cast<std::size_t>(i) * run, run));
+      if (!read) return read;
+    }
+    if (format.code_bits == 4) {
+      for (std::uint8_t& pair : to) pair = static_cast<std::uint8_t>(pair << 4 | pair >> 4);
+    }
+    return success();
+  }
+
+  // Blocks [from, from + count) of rows that have them in the same tiles: four bytes of each tile
+  // are a row's. Tiles are read a stretch at once.
+  Status read_scales(std::int64_t row, std::int64_t rows, std::int64_t from, std::int64_t count,
                      std::uint8_t* to) const {
     using namespace tiled_128x4;
-    constexpr std::int64_t stretch = 16;  // tiles
+    constexpr std::int64_t stretch = 32;  // tiles
     const std::int64_t per_row = padded_cols_ / info(blocks()->format).block;
     std::array<std::uint8_t, stretch * tile_bytes> tiles;
-    while (count > 0) {
-      const std::int64_t last =
-          std::min(from + count, (from / tile_blocks + stretch) * tile_blocks);
-      const std::int64_t begin = offset(row, from, per_row);
-      const std::int64_t end = offset(row, last - 1, per_row) + 1;
-      Status read =
-          scales_file_->read_at(scales_at_ + static_cast<std::uint64_t>(begin),
-                                std::span(tiles).first(static_cast<std::size_t>(end - begin)));
+    for (std::int64_t at = from; at < from + count;) {
+      const std::int64_t last = std::min(from + count, (at / tile_blocks + stretch) * tile_blocks);
+      // The whole tiles: where a row lies in them is no order of rows.
+      const std::int64_t first_block = at / tile_blocks * tile_blocks;
+      const std::int64_t begin = offset(row / tile_lines * tile_lines, first_block, per_row);
+      const std::int64_t size = (last - first_block + tile_blocks - 1) / tile_blocks * tile_bytes;
+      Status read = scales_file_->read_at(scales_at_ + static_cast<std::uint64_t>(begin),
+                                          std::span(tiles).first(static_cast<std::size_t>(size)));
       if (!read) return read;
-      for (; from < last; ++from, --count) {
-        *to++ = tiles[static_cast<std::size_t>(offset(row, from, per_row) - begin)];
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t block = at; block < last; ++block) {
+          to[i * count + block - from] =
+              tiles[static_cast<std::size_t>(offset(row + i, block, per_row) - begin)];
+        }
       }
+      at = last;
     }
     return success();
   }

@@ -82,9 +82,12 @@ std::optional<BlockCoding> GgufWeight::coding_of(const MatrixSlice& slice) const
 Status GgufWeight::read_block_tile(const MatrixSlice& slice, const Tile& tile,
                                    std::span<std::uint8_t> codes,
                                    std::span<std::uint8_t> scales) const {
+  if (scales.empty()) return success();
   const GgufTypeInfo& type = info(source_.type);
   constexpr std::int64_t most = 64 * 512;  // elements
   std::array<std::uint8_t, most / 32 * 18> raw;
+  std::array<std::uint8_t, most / 2> unwanted;  // codes lie between the scales
+  const std::int64_t block = tile.elements() / static_cast<std::int64_t>(scales.size());
   for (std::int64_t row = 0; row < tile.rows; ++row) {
     const std::int64_t begin = stored_row(source_, tile.row + row) * slice.cols + tile.col;
     for (std::int64_t done = 0; done < tile.cols; done += most) {
@@ -95,12 +98,15 @@ Status GgufWeight::read_block_tile(const MatrixSlice& slice, const Tile& tile,
           source_.begin + static_cast<std::uint64_t>((begin + done) / type.block * type.bytes),
           blocks);
       if (!read) return read;
-      const std::size_t code_count = static_cast<std::size_t>(count / 2);
-      const std::size_t scale_count = scales.size() * code_count / codes.size();
-      const auto at = static_cast<std::size_t>(row * tile.cols + done);
+      const auto code_count = static_cast<std::size_t>(count / 2);
+      const std::int64_t at = row * tile.cols + done;
+      const auto some_codes = codes.empty()
+                                  ? std::span(unwanted).first(code_count)
+                                  : codes.subspan(static_cast<std::size_t>(at / 2), code_count);
       const bool known =
-          unpack_gguf_blocks(source_.type, blocks, codes.subspan(at / 2, code_count),
-                             scales.subspan(at / 2 * scales.size() / codes.size(), scale_count));
+          unpack_gguf_blocks(source_.type, blocks, some_codes,
+                             scales.subspan(static_cast<std::size_t>(at / block),
+                                            static_cast<std::size_t>(count / block)));
       if (known) continue;
       return Failure{
           ErrorCode::bad_input,

@@ -76,7 +76,8 @@ class StoredWeight {
   virtual const BlockCoding* blocks() const { return nullptr; }
 
   /// Codes (low nibble: the even element) and scales of values [first, first + count), both
-  /// multiples of the block, as BlockTensor has them row by row. Only where blocks() is not null.
+  /// multiples of the block, as BlockTensor has them row by row; without `codes` scales alone. Only
+  /// where blocks() is not null.
   virtual Status read_blocks(std::int64_t first, std::int64_t count, std::span<std::uint8_t> codes,
                              std::span<std::uint8_t> scales) const;
 
@@ -85,7 +86,8 @@ class StoredWeight {
   virtual std::optional<BlockCoding> coding_of(const MatrixSlice& slice) const;
 
   /// As read_tile, of codes and scales: the tile row by row, as BlockTensor has it. It begins and
-  /// ends at blocks. Only where coding_of gives a coding.
+  /// ends at blocks. Without `codes`, of no bytes, scales alone are read. Only where coding_of
+  /// gives a coding.
   virtual Status read_block_tile(const MatrixSlice& slice, const Tile& tile,
                                  std::span<std::uint8_t> codes,
                                  std::span<std::uint8_t> scales) const;

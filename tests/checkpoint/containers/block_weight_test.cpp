@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "checkpoint/small_model.hpp"
+#include "checkpoint/containers/coded_models.hpp"
 #include "checkpoint/weight_reader.hpp"
 
 namespace microscale {
@@ -66,6 +66,31 @@ TEST(BlockWeight, divides_where_multiplying_would_give_other_values) {
       ASSERT_EQ(data.values[i], (code & 8 ? -1 : 1) * magnitudes[code & 7] * step) << i;
     }
     break;
+  }
+}
+
+// What a cast measures: scales without codes, in every container that has blocks along its rows.
+TEST(BlockWeight, scales_are_read_alone) {
+  for (const testing::CodedModel& coded :
+       {testing::comfyui_model(), testing::deepseek_v4_model()}) {
+    const testing::TemporaryFolder place;
+    coded.model.write(place.path());
+    const QuantizedFolder folder = take(open_quantized_folder(place.path()));
+    int compared = 0;
+    for (const auto& weight : folder.weights) {
+      if (!weight->blocks()) continue;
+      const FormatInfo& format = info(weight->blocks()->format);
+      for (const std::int64_t first : {std::int64_t{0}, std::int64_t{5} * format.block}) {
+        const std::int64_t count = weight->elements() - first;
+        testing::Bytes codes(static_cast<std::size_t>(code_bytes(format, count)));
+        testing::Bytes scales(static_cast<std::size_t>(count / format.block)), alone = scales;
+        ASSERT_TRUE(testing::succeeds(weight->read_blocks(first, count, codes, scales)));
+        ASSERT_TRUE(testing::succeeds(weight->read_blocks(first, count, {}, alone)));
+        EXPECT_EQ(alone, scales) << weight->name() << " from " << first;
+        ++compared;
+      }
+    }
+    EXPECT_GE(compared, 4);
   }
 }
 

@@ -19,7 +19,7 @@ from ._rotated_statistics import hessians_in, rotate_statistics
 from ._rotation_plan import BLOCK, Plan, plan_of
 
 MOST_DIVERGENCE = 1e-3
-"""Nats a token between the model and the rotated one: rounding weights to BF16 once more gave 4e-4 (SmolLM2)."""
+"""Nats a token between the model and the rotated one: one more rounding to BF16 gave 4e-4 (SmolLM2)."""
 _CHECK_CHUNKS, _CHECK_CONTEXT = 2, 128
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json")
 
