@@ -110,7 +110,7 @@ void bind_hessian(nb::module_& module) {
       "CPU. hessian: float32 (k, k), the mean of x x^T over its inputs x.\n\n"
       "format: nvfp4 or mxfp4. method: 'gptq', or 'block-hessian', which chooses scales only.\n"
       "shrink: part by which numbers off the diagonal become smaller; left out, 0.1, and where\n"
-      "`tokens`, of which the Hessian is the mean, are fewer than 8 k, 0.3. damping: part of the\n"
+      "`tokens`, of which the Hessian is the mean, are fewer than 64 k, 0.3. damping: part of the\n"
       "diagonal's mean that is added to it, more where it takes more. scale_rule: search or full\n"
       "(nvfp4). The rest as quantize. docs/formats/accuracy.md defines the bytes. Raises "
       "ValueError.");

@@ -292,7 +292,7 @@ def quantize_with_hessian(x: Array, hessian: Array, format: str = 'nvfp4', *, me
 
     format: nvfp4 or mxfp4. method: 'gptq', or 'block-hessian', which chooses scales only.
     shrink: part by which numbers off the diagonal become smaller; left out, 0.1, and where
-    `tokens`, of which the Hessian is the mean, are fewer than 8 k, 0.3. damping: part of the
+    `tokens`, of which the Hessian is the mean, are fewer than 64 k, 0.3. damping: part of the
     diagonal's mean that is added to it, more where it takes more. scale_rule: search or full
     (nvfp4). The rest as quantize. docs/formats/accuracy.md defines the bytes. Raises ValueError.
     """
