@@ -100,8 +100,9 @@ TEST(BugsFound, are_named_at_their_line) {
                source_line(place).find(bug.line) != std::string::npos;
     }
     EXPECT_TRUE(found) << bug.kernel << "\n" << said;
-    if (*bug.line)
+    if (*bug.line) {
       EXPECT_EQ(by_cause(ran.report.findings).size(), 1u) << bug.kernel << "\n" << said;
+    }
   }
 }
 
