@@ -153,11 +153,11 @@ TEST(ConfigContradictions, every_command_tells) {
     const Texts found = testing::findings_of(place / "m");
     EXPECT_TRUE(holds(found, one.verify_has_it ? one.told : "stored as its reciprocal"));
     const bool nvfp4 = one.model.shards.begin()->second.contains(q_proj + ".weight_global_scale");
-    const ConversionPlan plan =
-        plan_quantize_model({.input = place / "m",
-                             .output = place / "q",
-                             .format = nvfp4 ? Format::mxfp4 : Format::nvfp4});
-    EXPECT_TRUE(holds(plan.notices, one.told));
+    QuantizeModelOptions options;
+    options.input = place / "m";
+    options.output = place / "q";
+    options.format = nvfp4 ? Format::mxfp4 : Format::nvfp4;
+    EXPECT_TRUE(holds(plan_quantize_model(options).notices, one.told));
     EXPECT_TRUE(
         holds(plan_convert_model(
                   {.input = place / "m", .output = place / "c", .container = Container::modelopt})
