@@ -125,12 +125,12 @@ TEST(VerifyConfig, groups_that_are_no_format_of_ours_are_held_against_the_tensor
   model.at(o_proj + ".weight").type = StoredType::i8;
   EXPECT_EQ(
       findings_of(model),
-      Texts{"warning not-decoded | model.safetensors: '" + o_proj +
-                "': the module is INT8 with scales of type F32, which is not decoded here: names "
-                "and types are checked, codes and scales are not",
-            "error format-mismatch | model.safetensors: '" + o_proj +
-                "': its tensors are INT8 with scales of type F32 but config.json (group_1) "
-                "says FP8, one scale per row; make them agree"});
+      (Texts{"warning not-decoded | model.safetensors: '" + o_proj +
+                 "': the module is INT8 with scales of type F32, which is not decoded here: names "
+                 "and types are checked, codes and scales are not",
+             "error format-mismatch | model.safetensors: '" + o_proj +
+                 "': its tensors are INT8 with scales of type F32 but config.json (group_1) "
+                 "says FP8, one scale per row; make them agree"}));
 }
 
 TEST(VerifyConfig, names_a_module_that_two_groups_name) {
