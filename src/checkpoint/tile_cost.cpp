@@ -16,10 +16,13 @@ namespace {
 
 using Run = std::array<float, static_cast<std::size_t>(error_run_elements)>;
 
-// Exact for every finite FP16 number, without a branch.
-float finite_f16_to_float(std::uint16_t bits) {
-  const float magnitude = std::bit_cast<float>((bits & 0x7FFFu) << 13) * 0x1p112f;
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | (bits & 0x8000u) << 16);
+// f16_to_float without a branch.
+float value_of_f16(std::uint16_t bits) {
+  const float finite = std::bit_cast<float>((bits & 0x7FFFu) << 13) * 0x1p112f;
+  const std::uint32_t magnitude = (bits & 0x7C00u) == 0x7C00u
+                                      ? 0x7F800000u | (bits & 0x3FFu) << 13
+                                      : std::bit_cast<std::uint32_t>(finite);
+  return std::bit_cast<float>(magnitude | (bits & 0x8000u) << 16);
 }
 
 // Inner loops of constant length become vector code.
@@ -131,7 +134,7 @@ void load_elements(const void* elements, DType dtype, std::int64_t first, std::i
   }
   const auto* halves = static_cast<const std::uint16_t*>(elements) + first;
   if (dtype == DType::f16) {
-    convert(halves, count, out, finite_f16_to_float);
+    convert(halves, count, out, value_of_f16);
   } else {
     convert(halves, count, out, bf16_to_float);
   }

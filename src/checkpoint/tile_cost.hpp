@@ -36,7 +36,7 @@ struct TileCost {
 
 TileCost measure_tile(const QuantizedTile& quantized);
 
-/// Elements [first, first + count), all finite, as FP32.
+/// Elements [first, first + count) as FP32.
 void load_elements(const void* elements, DType dtype, std::int64_t first, std::int64_t count,
                    float* out);
 

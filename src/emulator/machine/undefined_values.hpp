@@ -21,6 +21,7 @@ struct UndefinedOrigin {
   std::uint32_t instruction = 0;
   int lane = 0;
   std::string message;
+  std::uint64_t address = 0;  // of a byte that was read, or 0
   bool told = false;
 };
 
@@ -33,10 +34,10 @@ class UndefinedValues {
   /// The number of the origin at that instruction, made when it is not there yet.
   template <class Message>
   std::uint32_t origin(FindingKind kind, std::uint32_t instruction, int lane,
-                       const Message& message) {
+                       const Message& message, std::uint64_t address = 0) {
     for (std::uint32_t i = 0; i < origins_.size(); ++i)
       if (origins_[i].kind == kind && origins_[i].instruction == instruction) return i;
-    origins_.push_back({kind, instruction, lane, message(), false});
+    origins_.push_back({kind, instruction, lane, message(), address, false});
     return static_cast<std::uint32_t>(origins_.size() - 1);
   }
   UndefinedOrigin& operator[](std::uint32_t number) { return origins_[number]; }

@@ -89,6 +89,8 @@ void Warp::tell_undefined(const Op& op, std::uint32_t number) {
   Finding finding = block_->places().at(where, origin.lane);
   finding.kind = origin.kind;
   finding.message = origin.message;
+  finding.address = origin.address;
+  if (origin.address) finding.access = "reads";
   const std::uint32_t pc = index_of(op);
   if (pc != origin.instruction)
     finding.message += fmt::format("; {} at {} depends on it", program_->info[pc].opcode,
@@ -133,8 +135,9 @@ void Warp::became_undefined(const Op& op, Slot slot, std::uint32_t lanes,
   const std::uint32_t reg = register_at(op, slot);
   if (!lanes || reg == UndefinedValues::none) return;
   begin_undefined();
-  undefined_->of(reg) = undefined_->origin(FindingKind::uninitialised_memory, index_of(op),
-                                           bytes.lane, [&] { return bytes.message; });
+  undefined_->of(reg) = undefined_->origin(
+      FindingKind::uninitialised_memory, index_of(op), bytes.lane, [&] { return bytes.message; },
+      bytes.address);
   written_[reg] &= ~lanes;
 }
 

@@ -100,7 +100,8 @@ void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t addres
                          lane % warp_lanes, lanes.bytes ? lanes.bytes : count, address + missing);
     };
     if (reporter.undefined && mode == Mode::read)
-      note_undefined(page, start, count, lanes, static_cast<int>(lane % warp_lanes), sentence());
+      note_undefined(page, start, count, lanes, static_cast<int>(lane % warp_lanes), sentence(),
+                     address + missing);
     else
       reporter.say(FindingKind::uninitialised_memory, agent, static_cast<int>(lane % warp_lanes),
                    false, sentence, address + missing, verb(mode));
@@ -131,11 +132,13 @@ void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t addres
 }
 
 void Toucher::note_undefined(const ShadowPage& page, std::uint32_t start, std::uint32_t count,
-                             Lanes lanes, int first, std::string sentence) const {
+                             Lanes lanes, int first, std::string sentence,
+                             std::uint64_t address) const {
   UndefinedBytes& undefined = *reporter.undefined;
   if (undefined.lanes == 0) {
     undefined.lane = first;
     undefined.message = std::move(sentence);
+    undefined.address = address;
   }
   for (std::uint32_t at = page.first_unwritten(start, count); at < start + count;
        at = page.first_unwritten(at + 1, start + count - at - 1)) {

@@ -111,7 +111,7 @@ struct Toucher {
     return region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
   }
   void note_undefined(const ShadowPage& page, std::uint32_t start, std::uint32_t count, Lanes lanes,
-                      int first, std::string sentence) const;
+                      int first, std::string sentence, std::uint64_t address) const;
   void check_cells(const Piece& piece, const Cell* cells, std::uint32_t count, bool readers) const;
   void check_run(const Piece& piece, const Cell* cells, std::uint32_t from, std::uint32_t to,
                  bool readers) const;

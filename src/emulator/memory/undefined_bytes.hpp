@@ -14,6 +14,7 @@ struct UndefinedBytes {
   std::array<std::uint32_t, warp_lanes> bytes;  // of each of them: bit i for byte i
   int lane = 0;                                 // of the first, and what is said about it
   std::string message;
+  std::uint64_t address = 0;  // of the byte that this is about
 
   void add(int lane_of_byte, std::uint32_t byte) {
     auto& mask = bytes[static_cast<std::size_t>(lane_of_byte)];
