@@ -24,11 +24,12 @@ TEST(KeptTiles, scales_of_zeros_do_not_make_the_global_scale_larger) {
       for (std::size_t j = 0; j < 16; ++j) blocks[i * 16 + j] = j % 2 ? 0x80 : 0;
     }
     coded.model.write(place / "oss");
-    EXPECT_TRUE(convert_model({.input = place / "oss",
-                               .output = place / "mo",
-                               .container = Container::modelopt,
-                               .exact = true})
-                    .same_values());
+    ConvertModelOptions options;
+    options.input = place / "oss";
+    options.output = place / "mo";
+    options.container = Container::modelopt;
+    options.exact = true;
+    EXPECT_TRUE(convert_model(options).same_values());
   }
 }
 
