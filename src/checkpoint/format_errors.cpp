@@ -56,12 +56,7 @@ std::int64_t FormatErrors::bytes() const {
 }
 
 Workspace FormatErrors::make_workspace(const TileQuantizerFactory& quantizers, int worker) const {
-  Workspace work;
-  work.quantizer = quantizers(worker, {input_bytes, tile_elements, tile_elements / smallest_block});
-  const TileBuffers buffers = work.quantizer->buffers();
-  work.input = buffers.input;
-  work.codes = buffers.codes;
-  work.scales = buffers.scales;
+  Workspace work(quantizers(worker, {input_bytes, tile_elements, tile_elements / smallest_block}));
   if (transposed_) work.scratch.resize(static_cast<std::size_t>(tile_scratch_bytes));
   if (importance_) work.weights.resize(static_cast<std::size_t>(longest_row_));
   work.row_scales.resize(static_cast<std::size_t>(most_rows_));

@@ -81,13 +81,15 @@ std::int64_t UnitRunner::worker_bytes() const {
          weights * std::int64_t{sizeof(float)} + hessians_->worker_bytes() + worker_slack_bytes;
 }
 
+Workspace::Workspace(std::unique_ptr<TileQuantizer> tiles) : quantizer(std::move(tiles)) {
+  const TileBuffers buffers = quantizer->buffers();
+  input = buffers.input;
+  codes = buffers.codes;
+  scales = buffers.scales;
+}
+
 Workspace UnitRunner::make_workspace(const TileQuantizerFactory& quantizers, int worker) const {
-  Workspace work;
-  work.quantizer = quantizers(worker, {input_bytes, tile_elements, tile_elements / smallest_block});
-  const TileBuffers buffers = work.quantizer->buffers();
-  work.input = buffers.input;
-  work.codes = buffers.codes;
-  work.scales = buffers.scales;
+  Workspace work(quantizers(worker, {input_bytes, tile_elements, tile_elements / smallest_block}));
   if (transposed_) work.scratch.resize(static_cast<std::size_t>(tile_scratch_bytes));
   if (importance_)
     work.weights.resize(static_cast<std::size_t>(std::min(longest_row_, tile_elements)));

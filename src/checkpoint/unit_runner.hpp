@@ -25,6 +25,9 @@ namespace microscale {
 
 /// What one worker computes with, and its buffers.
 struct Workspace {
+  /// With that quantizer's buffers; `scratch` and what follows it are empty.
+  explicit Workspace(std::unique_ptr<TileQuantizer> tiles);
+
   std::unique_ptr<TileQuantizer> quantizer;
   std::span<std::uint8_t> input, codes, scales;  // the quantizer's
   std::vector<std::uint8_t> scratch;

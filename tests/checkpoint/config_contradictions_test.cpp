@@ -142,7 +142,7 @@ TEST(ConfigContradictions, are_said_once_for_each_kind) {
       << told[0];
 }
 
-// Whoever reads the model: each says it, and goes on by the tensors.
+// inspect, verify, quantize, convert and dequantize: each says it, and goes on by the tensors.
 TEST(ConfigContradictions, every_command_tells) {
   for (const Case& one : cases()) {
     SCOPED_TRACE(one.name);
