@@ -107,6 +107,13 @@ def shared_lengths(cache):
     return every
 
 
+def prepare_to_compile():
+    """Settings for layers that are compiled one by one."""
+    torch._dynamo.config.recompile_limit = 1000  # every layer is one, its number is a constant
+    if hasattr(torch._inductor.config.triton, "enable_pdl"):
+        torch._inductor.config.triton.enable_pdl = True  # kernels begin while those in front of them end
+
+
 def step_of(model, cache, batch, context, mask=None):
     """A step as a graph, and the host time of an eager one, in ms."""
     lengths = shared_lengths(cache)
@@ -186,7 +193,7 @@ def main():
     prefill_packed = median_ms(prefill, 5)
     for compiled in (False, True):
         if compiled:
-            torch._dynamo.config.recompile_limit = 1000  # every layer is one, its number is a constant
+            prepare_to_compile()
             for module in [model.model] if options.whole else model.model.layers:
                 module.compile(fullgraph=True)
         for case in cases:

@@ -90,7 +90,7 @@ def main():
     rest = every - experts - model.model.embed_tokens.weight.nbytes
     for compiled in (False, True):
         if compiled:
-            torch._dynamo.config.recompile_limit = 1000
+            decode.prepare_to_compile()
             for layer in model.model.layers:
                 layer.compile(fullgraph=True)
         for case in cases:

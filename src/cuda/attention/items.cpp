@@ -47,9 +47,14 @@ int best_splits(std::int64_t items, std::int64_t slots, std::int64_t pieces, int
   double least = 0;
   std::int64_t best = 1;
   for (std::int64_t splits = 1; splits <= most; ++splits) {
+    // Blocks that merge wait beside those whose parts they add, or for a place behind them.
     const double rounds = static_cast<double>(ceil_div(items * splits, slots)),
                  own = static_cast<double>(ceil_div(pieces, splits * sharing)),
-                 time = rounds * (own + costs.block) + (splits > 1 ? costs.merge : 0);
+                 filled = static_cast<double>(items * (splits + costs.merging_blocks)) /
+                          static_cast<double>(slots),
+                 merge = costs.merge * (costs.merging_blocks > 0 ? std::max(1.0, filled) : 1.0) +
+                         costs.part * static_cast<double>(splits),
+                 time = rounds * (own + costs.block) + (splits > 1 ? merge : 0);
     if (splits == 1 || time < least) least = time, best = splits;
   }
   return static_cast<int>(best);

@@ -34,12 +34,15 @@ Items items_of(const AttentionCall& call, int rows);
 
 /// Counted in pieces, as many keys as a kernel computes at once.
 struct SplitCosts {
-  double block;  // of a block, besides its pieces
-  double merge;  // of merging
+  double block;                     // of a block, besides its pieces
+  double merge;                     // of merging
+  double part = 0;                  // of merging, for each part
+  std::int64_t merging_blocks = 0;  // of an item, behind those of the parts
 };
 /// The number of parts, 1 to `most`, with the least time: that of all rounds of blocks, and of
-/// merging. `slots`: blocks that the device holds at once; `pieces`: of an item, at most;
-/// `sharing`: warps of a block that have pieces of their own, or 1.
+/// merging, longer as far as the blocks that do it are more than fit beside the parts'. `slots`:
+/// blocks that the device holds at once; `pieces`: of an item, at most; `sharing`: warps of a block
+/// that have pieces of their own, or 1.
 int best_splits(std::int64_t items, std::int64_t slots, std::int64_t pieces, int sharing,
                 std::int64_t most, const SplitCosts& costs);
 

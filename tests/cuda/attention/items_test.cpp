@@ -31,5 +31,15 @@ TEST(AttentionSplits, count_what_warps_of_a_block_share) {
   EXPECT_EQ(best_splits(1, 132, 12, 3, 100, {.block = 0, .merge = 0}), 4);
 }
 
+TEST(AttentionSplits, count_blocks_that_merge) {
+  constexpr SplitCosts of_decode{.block = 3, .merge = 2.5, .part = .06, .merging_blocks = 4};
+  // 18 pieces by three warps: 6 + 3 in one part; 1 + 3, and 2.5 + 6 * .06 for merging, in six.
+  EXPECT_EQ(best_splits(8, 528, 18, 3, 6, of_decode), 6);
+  // In three parts 2 + 3, and 128 * 7 / 528 * 2.5 + .18 for merging.
+  EXPECT_EQ(best_splits(128, 528, 18, 3, 6, of_decode), 1);
+  EXPECT_EQ(best_splits(8, 528, 4098, 3, 128, of_decode), 66);  // all places
+  EXPECT_EQ(best_splits(8, 528, 18, 3, 6, {.block = 3, .merge = 1, .part = .5}), 3);
+}
+
 }  // namespace
 }  // namespace microscale::cuda::attention

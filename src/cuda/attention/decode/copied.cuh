@@ -74,10 +74,13 @@ class AttentionCopied {
   static constexpr int unseen = INT_MIN;
   // Registers do not hold them beside the keys.
   static constexpr bool late_values = D >= 128 || Part;
-  // Fours of values at once: all, but where registers have to hold where records have their parts.
-  static constexpr int v_fours = Tokens == DecodeTokens::records && Sums::rows == 4 && late_values
-                                     ? Sums::v_fours / 2
-                                     : Sums::v_fours;
+  static constexpr bool eighths = Sums::four_step == 4;  // ValueOrder
+  // Fours of values at once: all, but where the blocks of a multiprocessor leave few registers. Two
+  // at least: loads are of 16 bytes.
+  static constexpr int v_fours =
+      late_values && (Sums::rows == 4 || (Sums::rows == 8 && eighths)) && Sums::v_fours > 2
+          ? Sums::v_fours / 2
+          : Sums::v_fours;
   static constexpr int k_words = Sums::k_eights * CopiedBf16::words,
                        v_words = v_fours * CopiedBf16::words / 2;
 
@@ -86,7 +89,7 @@ class AttentionCopied {
                              int warp)
       : args_(args),
         item_(item),
-        lane_(static_cast<int>(threadIdx.x & 31)),
+        lane_(static_cast<int>(eighths ? kept(threadIdx.x & 31) : threadIdx.x & 31)),
         g_(lane_ >> 2),
         t_(lane_ & 3),
         first_(split + args.splits * (decode_warps - 1 - warp)),

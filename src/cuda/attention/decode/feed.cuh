@@ -170,29 +170,31 @@ class AttentionFeed {
     if (!ready) return;
     if (half_ < halves) {
       if (!bulk(args_))
-        in_runs(decode_piece, begin, end,
-                [&](int i, int first, int last) { copy_pieces(i, first, last); });
+        in_runs<1>(decode_piece, begin, end,
+                   [&](int page, int first, int last) { copy_pieces(page, first, last); });
       else if constexpr (records)
         copy_record(begin, end);
       else if (row > 0 || part_ < 2)
-        in_runs(tokens, begin, end, [&](int i, int first, int last) { copy(i, first, last); });
+        in_runs<sixteens>(tokens, begin, end,
+                          [&](int page, int first, int last) { copy(page, first, last); });
     }
     if (!bulk(args_)) ptx::cp_async_mbarrier_arrive_noinc(ring_.full());
   }
-  /// each(i, first, last): tokens [first, last) of the chunk are in page i of this lane's; at most
-  /// `most` at a time.
-  template <class Each>
+  /// each(page, first, last): tokens [first, last) of the chunk are in that page; at most `most` at
+  /// a time. `Unrolled`: how many copies of each() the code has.
+  template <int Unrolled, class Each>
   __device__ void in_runs(int most, int begin, int end, Each&& each) const {
     const int run = min(args_.run, most);  // a power of two
     if (run > decode_piece) {
-      if (half_ == 0) each(0, begin, end);
+      if (half_ == 0) each(pages_[0], begin, end);
       return;
     }
-#pragma unroll
+#pragma unroll Unrolled
     for (int i = 0; i < sixteens; ++i) {
       const int first = max(half_ * decode_piece + 16 * i, begin),
                 last = min(half_ * decode_piece + 16 * i + run, end);
-      if ((16 * i & (run - 1)) == 0 && first < last) each(i, first, last);
+      if ((16 * i & (run - 1)) == 0 && first < last)
+        each(i == 0 ? pages_[0] : pages_[1], first, last);
     }
   }
 
@@ -203,18 +205,18 @@ class AttentionFeed {
     return lowest;
   }
   /// Token `first` of the next chunk in its page, page 0's first one for one that is absent.
-  __device__ std::uint32_t in_page(int i, int first) const {
+  __device__ std::uint32_t in_page(int page, int first) const {
     const std::uint32_t mask = (1u << args_.page_shift) - 1;
-    return pages_[i] < 0 ? 0 : static_cast<std::uint32_t>(chunks_.token(next_) + first) & mask;
+    return page < 0 ? 0 : static_cast<std::uint32_t>(chunks_.token(next_) + first) & mask;
   }
   __device__ std::uint32_t to() const { return shared_ + ring_.stage() * stage.bytes; }
 
   /// This lane's part of tokens that lie side by side.
-  __device__ void copy(int i, int first, int last) const {
-    const auto page = static_cast<std::uint32_t>(max(pages_[i], 0));
+  __device__ void copy(int page, int first, int last) const {
     ptx::cp_async_bulk_shared_cluster_global_mbarrier(
         to() + at_ + first * bytes_,
-        from_ + 16 * (std::uint64_t{page} * page_) + std::uint64_t{in_page(i, first)} * bytes_,
+        from_ + 16 * (std::uint64_t{static_cast<std::uint32_t>(max(page, 0))} * page_) +
+            std::uint64_t{in_page(page, first)} * bytes_,
         (last - first) * bytes_, ring_.full());
   }
 
@@ -229,29 +231,33 @@ class AttentionFeed {
                                                       args_.record * of_token, ring_.full());
   }
 
-  /// All parts of tokens that lie anywhere, in pieces of 16 bytes, by the four lanes of a half.
-  __device__ void copy_pieces(int i, int first, int last) const {
-    // Rows of `pieces` each, `pitch` bytes apart in shared memory: those of `of_row` tokens.
-    const auto take = [&](int of, int of_row, int pieces, int pitch, int at) {
-      const DecodePart& part = args_.cache[of];
+  /// All parts of tokens that lie anywhere, in pieces of 16 bytes, by the four lanes of a half. One
+  /// copy of the code for all of them: it is the largest part of the kernel otherwise, and few
+  /// calls come here.
+  __device__ void copy_pieces(int page, int first, int last) const {
+    const int of_codes = part ? args_.d * (code_row / 16) / D : code_row / 16,
+              of_scales = Ring::scale_row(args_);
+#pragma unroll 1
+    for (int of = 0; of < (row > 0 ? 4 : 2); ++of) {
+      const bool codes = of < 2, values = of % 2 != 0;
+      // Rows of `pieces` each, `pitch` bytes apart in shared memory: those of `of_row` tokens.
+      const int of_row = codes ? 1 : decode_scale_tokens, pieces = codes ? of_codes : of_scales,
+                pitch = codes ? code_row : 16 * of_scales,
+                at = codes    ? values * stage.v_codes
+                     : values ? stage.v_scales
+                              : stage.k_scales;
+      const DecodePart& cached = args_.cache[of];
       const std::uint8_t* const from =
-          part.data +
-          16 * (std::uint64_t{static_cast<std::uint32_t>(max(pages_[i], 0))} * part.page +
-                std::uint64_t{head_} * part.head +
-                std::uint64_t{in_page(i, first) / of_row} * part.token);
+          cached.data +
+          16 * (std::uint64_t{static_cast<std::uint32_t>(max(page, 0))} * cached.page +
+                std::uint64_t{head_} * cached.head +
+                std::uint64_t{in_page(page, first) / of_row} * cached.token);
+#pragma unroll 1
       for (int n = part_; n < (last - first) / of_row * pieces; n += 4)
         ptx::cp_async_cg_shared_global_16(
             to() + at + (first / of_row + n / pieces) * pitch + 16 * (n % pieces),
-            from + 16 * (std::uint64_t{static_cast<std::uint32_t>(n / pieces)} * part.token +
+            from + 16 * (std::uint64_t{static_cast<std::uint32_t>(n / pieces)} * cached.token +
                          n % pieces));
-    };
-    const int pieces = part ? args_.d * (code_row / 16) / D : code_row / 16,
-              own = Ring::scale_row(args_);
-    take(decode_k_codes, 1, pieces, code_row, 0);
-    take(decode_v_codes, 1, pieces, code_row, stage.v_codes);
-    if constexpr (row > 0) {
-      take(decode_k_scales, decode_scale_tokens, own, 16 * own, stage.k_scales);
-      take(decode_v_scales, decode_scale_tokens, own, 16 * own, stage.v_scales);
     }
   }
 

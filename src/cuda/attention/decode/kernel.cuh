@@ -50,11 +50,19 @@ class AttentionDecode {
     const DecodeItem item = item_of(args);
     if (item.count == 0) return;
     if (threadIdx.x == 0) ptx::st_shared_b32(row_count(), item.count);
+    const int split = split_of(args, item);
+    const DecodeKeys keys(args, item, split);
+    // Asked for in front of keys and values, behind which it would come as late as those.
+    const DecodeQuery<D, Sums> query(args, item);
+    // All warps bring by the same code, those that compute their first chunks: it is long.
+    Feed feed(args, item, keys, warp, shared_base(), barriers());
+    while (feed.fill()) {
+    }
     AttentionDecode own(args, warp);
     if (warp != feeds)
-      own.run(item);
+      own.run(item, keys, query);
     else
-      feed(args, item);
+      prefetch_copied(args);
     // All warps meet in the same place, as the barrier wants it.
     __syncthreads();
     if (const int again = own_warp(); again != feeds) own.store(sums, again);
@@ -127,21 +135,20 @@ class AttentionDecode {
     return feeder;
   }
 
-  /// What brings all that follows the first chunks.
-  __device__ static void feed(const AttentionDecodeArgs& args, const DecodeItem& item) {
-    const int split = split_of(args, item);
-    Feed feed(args, item, DecodeKeys(args, item, split), -1, shared_base(), barriers());
-    while (feed.fill()) {
-    }
-    // Not before: what is computed in between would drive them out again.
-    if (args.first_count + args.recent_count > 0)
+  /// What follows the pages. Not before those have been brought: what is computed in between would
+  /// drive it out again.
+  __device__ static void prefetch_copied(const AttentionDecodeArgs& args) {
+    if (args.first_count + args.recent_count == 0) return;
+    const DecodeItem item = item_of(args);
 #pragma unroll 1
-      for (int warp = 0; warp < decode_warps; ++warp) Copied(args, item, split, warp).prefetch();
+    for (int warp = 0; warp < decode_warps; ++warp)
+      Copied(args, item, split_of(args, item), warp).prefetch();
   }
 
-  __device__ void run(const DecodeItem& first) {
+  __device__ void run(const DecodeItem& first, const DecodeKeys& keys,
+                      const DecodeQuery<D, Sums>& query) {
     place();
-    Ring ring = prepare(first);
+    Ring ring = prepare(first, keys, query);
 #pragma unroll 1
     for (int i = 0; i < ring.count(); ++i) {
       const std::uint32_t absences = ring.wait();
@@ -194,16 +201,11 @@ class AttentionDecode {
   }
 
   /// The queries, and what of the keys is this warp's.
-  __device__ Ring prepare(const DecodeItem& item) {
-    const DecodeQuery<D, Sums> query(args_, item);
-    const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
-    const DecodeKeys keys(args_, item, split_of(args_, item));
+  __device__ Ring prepare(const DecodeItem& item, const DecodeKeys& keys,
+                          const DecodeQuery<D, Sums>& query) {
     inner_begin_ = keys.inner_begin;
     inner_end_ = keys.inner_end;
-    Feed first(args_, item, keys, warp_, shared_base(), barriers());
-    while (first.fill()) {
-    }
-    if (lane_ == 0) ptx::st_shared_b32(values_scale(), __float_as_uint(global));
+    if (lane_ == 0) ptx::st_shared_b32(values_scale(), __float_as_uint(query.values_global));
     decode_query<Codes>(args_, item, query, row_terms(), row_terms() + rows, sums_.q, sums_.factor);
     sums_.clear();
     return {{keys.from(warp_), keys.to(warp_)}, barriers() + warp_ * Ring::barriers};

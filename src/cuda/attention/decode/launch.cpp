@@ -68,10 +68,12 @@ int splits_of(const DeviceFacts& facts, const Plan& plan, KvFormat format) {
       1);
   const int of_chunk = decode_chunk(format, plan.width) / decode_piece;
   const std::int64_t pieces = ceil_div(plan.items.most_keys, decode_piece),
-                     most = std::clamp<std::int64_t>(pieces / (decode_warps * of_chunk), 1,
-                                                     decode_most_splits);
+                     most = std::clamp<std::int64_t>(pieces / decode_warps, 1, decode_most_splits);
   return best_splits(plan.items.count, slots, pieces, decode_warps, most,
-                     {.block = 1.5 * of_chunk, .merge = 2.0 * of_chunk});
+                     {.block = 1.5 * of_chunk,
+                      .merge = 1.25 * of_chunk,
+                      .part = 0.03 * of_chunk,
+                      .merging_blocks = plan.items.merged_rows});
 }
 
 /// Rows of an item: as many as the call has and registers hold.

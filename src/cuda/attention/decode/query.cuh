@@ -24,18 +24,19 @@ __device__ float decode_mean_score(const AttentionDecodeArgs& args, const Decode
   return __fmul_rn(sum, args.scale_log2);
 }
 
-/// The rows of an item as they lie in memory, and the scale of all keys. Lanes 4 g to 4 g + 3 have
-/// row g of each tile, a quarter each.
+/// The rows of an item as they lie in memory, and the scales of all keys and of all values. Lanes 4
+/// g to 4 g + 3 have row g of each tile, a quarter each.
 template <int D, class Sums>
 struct DecodeQuery {
   static constexpr int eights = D / 32, Tiles = Sums::tiles;
   DecodeEight rows[Tiles][eights];
-  float global;
+  float global, values_global;
 
-  /// Asks for them, in front of keys and values, behind which they would come as late as those.
+  /// Asks for them.
   __device__ DecodeQuery(const AttentionDecodeArgs& args, const DecodeItem& item) {
     const int lane = static_cast<int>(threadIdx.x & 31), g = lane >> 2, t = lane & 3;
     global = args.global_scales ? args.global_scales[0] : 1.0f;
+    values_global = args.global_scales ? args.global_scales[1] : 1.0f;
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
       const int row = Sums::row_of(tile, g);
