@@ -132,6 +132,7 @@ bool decode_control(Binder& binder);
 bool decode_warp(Binder& binder);
 bool decode_matrix(Binder& binder);
 bool decode_wgmma(Binder& binder);
+bool decode_tcgen05(Binder& binder);
 
 // Words the decoders share.
 bool is_float(ptx::Type type);

@@ -39,6 +39,7 @@ ClusterShape shape_of(const LaunchState& launch) {
     shape.zeros_from = launch.reserved_from();
     shape.shared_bytes = shape.zeros_from + reserved_bytes;
   }
+  shape.tensor_memory = launch.program.tensor_memory;
   shape.local_bytes = static_cast<std::uint64_t>(launch.program.local_bytes);
   return shape;
 }

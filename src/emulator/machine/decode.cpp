@@ -279,7 +279,7 @@ class Decoder {
     return decode_integer(b) || decode_float(b) || decode_bits(b) || decode_compare(b) ||
            decode_convert(b) || decode_move(b) || decode_memory(b) || decode_atomic(b) ||
            decode_async(b) || decode_mbarrier(b) || decode_control(b) || decode_warp(b) ||
-           decode_matrix(b) || decode_wgmma(b);
+           decode_matrix(b) || decode_wgmma(b) || decode_tcgen05(b);
   }
 
   void finish() {

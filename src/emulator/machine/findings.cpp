@@ -45,4 +45,8 @@ std::string LaunchPlaces::name(std::uint32_t instruction) const {
                      with_call(source, module_.inlined_at(info.source)));
 }
 
+std::string LaunchPlaces::opcode(std::uint32_t instruction) const {
+  return std::string(program_.info[instruction].opcode);
+}
+
 }  // namespace microscale::emulator

@@ -37,6 +37,7 @@ class LaunchPlaces : public Places {
       : program_(program), module_(module), shape_(shape) {}
   Finding at(const Agent& agent, int lane) const override;
   std::string name(std::uint32_t instruction) const override;
+  std::string opcode(std::uint32_t instruction) const override;
 
  private:
   const Program& program_;

@@ -101,6 +101,8 @@ struct Program {
   std::int64_t param_bytes = 0;   // of the entry
   std::int64_t call_bytes = 0;    // of a lane: params of functions and of calls
   std::int64_t shared_bytes = 0;  // static
+  bool tensor_memory = false;     // has instructions of tcgen05
+  int cta_group = 0;              // of those: 1 or 2; 0: none has one
   bool reserved_shared = false;   // names the shared memory that the system keeps for itself
   std::int64_t local_bytes = 0;   // of a thread, functions included
   ptx::Extent max_threads, required_threads, required_cluster;

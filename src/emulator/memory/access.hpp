@@ -21,6 +21,8 @@ inline constexpr std::uint64_t constant_window = 0x0300'0000'0000'0000;
 inline constexpr std::uint64_t param_window = 0x0400'0000'0000'0000;
 /// Where functions are, by their number in the module: not to be read or written.
 inline constexpr std::uint64_t function_window = 0x0500'0000'0000'0000;
+/// Tensor memory of the executing block: lane * 2048 + column * 4. No load or store reaches it.
+inline constexpr std::uint64_t tensor_window = 0x0600'0000'0000'0000;
 inline constexpr std::uint64_t window_mask = 0xff00'0000'0000'0000;
 /// In shared_window: set when the address names a block of the cluster (mapa, cluster windows); an
 /// address without it is the executing block's own.
@@ -85,8 +87,13 @@ enum class AtomicType : std::uint8_t {
 };
 int bytes_of(AtomicType type);
 
-/// Which kind of asynchronous work a group counts (commit / wait of one warp).
-enum class AsyncKind : std::uint8_t { cp_async, bulk, wgmma };
+/// Which kind of asynchronous work a group counts (commit / wait of one warp). tcgen05: its
+/// products, copies and shifts; tensor_load and tensor_store: tcgen05.ld and st.
+enum class AsyncKind : std::uint8_t { cp_async, bulk, wgmma, tcgen05, tensor_load, tensor_store };
+inline constexpr std::size_t async_kinds = 6;
+
+/// Which unit touched memory in place of a thread's load or store, for a finding.
+enum class Unit : std::uint8_t { none, wgmma, tcgen05, tensor_move };
 
 /// When asynchronous copies land: at once, when something waits for them, or at random before that.
 enum class AsyncPolicy : std::uint8_t { eager, latest, random };
@@ -99,6 +106,8 @@ class Places {
   virtual Finding at(const Agent& agent, int lane) const = 0;
   /// "PTX line 120 (file.cu:14)", for the other access of a race.
   virtual std::string name(std::uint32_t instruction) const = 0;
+  /// "tcgen05.mma".
+  virtual std::string opcode(std::uint32_t instruction) const = 0;
 };
 
 }  // namespace microscale::emulator

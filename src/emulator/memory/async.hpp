@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "emulator/memory/access.hpp"
+#include "emulator/memory/order.hpp"
 
 namespace microscale::emulator {
 
@@ -23,10 +24,13 @@ struct AsyncCopy {
   std::uint64_t sequence = 0;     // in order of issue
   Agent issuer;
   bool to_shared = false;
-  bool arrive = false;  // cp.async.mbarrier.arrive: no bytes, an arrive
+  bool arrive = false;  // cp.async.mbarrier.arrive, tcgen05.commit: no bytes, an arrive
+  Knowledge known;      // to who waits for a tcgen05.commit, once it has arrived
   std::vector<std::uint8_t> data;
   std::vector<AsyncPiece> pieces;
 
+  /// Whether copies of its kind and warp land in the order of issue.
+  bool in_order() const { return kind == AsyncKind::tcgen05; }
   void land() const;
   /// What stands at the destination until it lands: a pattern no kernel expects.
   void poison() const;

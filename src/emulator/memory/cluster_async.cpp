@@ -36,6 +36,7 @@ void ClusterMemory::land(std::size_t index) {
     if (barrier.key != copy.barrier || !barrier.live) continue;
     const std::uint64_t phase = barrier.state.phase();
     barrier.arriving.clock.set(beginning_of(copy.issuer.rank), 1);
+    barrier.arriving.join(copy.known);
     const MbarrierError error =
         copy.arrive ? barrier.state.arrive(1) : barrier.state.complete(copy.transaction);
     report_misuse(copy.issuer, 0, error, barrier.key);
@@ -63,9 +64,9 @@ void ClusterMemory::roll() {
     random_ ^= random_ >> 7;
     random_ ^= random_ << 17;
     if ((random_ >> 40 & 1) == 0) return false;
-    return !copy.arrive ||
+    return !(copy.arrive || copy.in_order()) ||
            std::none_of(copies_.begin(), copies_.end(), [&](const AsyncCopy& other) {
-             return other.kind == AsyncKind::cp_async && other.warp == copy.warp &&
+             return other.kind == copy.kind && other.warp == copy.warp &&
                     other.sequence < copy.sequence;
            });
   });
@@ -73,14 +74,18 @@ void ClusterMemory::roll() {
 
 void ClusterMemory::land_for(std::uint64_t barrier) {
   if (launch_.options.policy == AsyncPolicy::random) return roll();
-  // An arrive of cp.async stands behind the copies of its warp.
-  std::vector<std::uint64_t> last(warp_count());  // arrive at this barrier, of each warp
+  // An arrive of cp.async, or a tcgen05.commit, stands behind the work of its warp.
+  std::vector<std::uint64_t> last[2];  // arrive at this barrier, of each warp
+  const auto last_of = [&](const AsyncCopy& copy) -> std::uint64_t& {
+    return last[copy.kind == AsyncKind::tcgen05][copy.warp];
+  };
+  for (std::vector<std::uint64_t>& each : last) each.resize(warp_count());
   for (const AsyncCopy& copy : copies_)
     if (copy.barrier == barrier && copy.arrive)
-      last[copy.warp] = std::max(last[copy.warp], copy.sequence);
+      last_of(copy) = std::max(last_of(copy), copy.sequence);
   land_where([&](const AsyncCopy& copy) {
-    return copy.barrier == barrier ||
-           (copy.kind == AsyncKind::cp_async && copy.sequence < last[copy.warp]);
+    const bool stands_before = copy.kind == AsyncKind::cp_async || copy.in_order();
+    return copy.barrier == barrier || (stands_before && copy.sequence < last_of(copy));
   });
 }
 
@@ -96,7 +101,14 @@ void ClusterMemory::end() {
   if (!copies_.empty()) {
     // A store to global memory may still be on its way when its block ends; a shared destination is
     // lost.
-    for (const AsyncCopy& copy : copies_)
+    for (const AsyncCopy& copy : copies_) {
+      if (copy.in_order() && !copy.pieces.empty())
+        reporter_.say(FindingKind::missing_wait, copy.issuer, 0, false, [&] {
+          return fmt::format(
+              "a {} of warp {} is still on its way when its block ends: no "
+              "tcgen05.commit behind it was waited for",
+              reporter_.opcode(copy.issuer.instruction), copy.issuer.warp);
+        });
       if (copy.to_shared && !copy.pieces.empty()) {
         reporter_.say(FindingKind::missing_wait, copy.issuer, 0, false, [&] {
           return fmt::format(
@@ -105,6 +117,7 @@ void ClusterMemory::end() {
               copy.data.size(), copy.issuer.warp);
         });
       }
+    }
   }
   land_where([](const AsyncCopy&) { return true; });
 }

@@ -23,6 +23,7 @@ ClusterMemory::ClusterMemory(LaunchMemory& launch, const ClusterShape& shape)
     each.shadow = std::make_unique<Shadow>(shape.shared_bytes);
   }
   local_stride_ = (shape.local_bytes + 63) / 64 * 64;
+  if (shape.tensor_memory) tensors_.resize(shape.blocks);
   warps_.resize(std::size_t{shape.blocks} * shape.warps);
   local_.resize(warps_.size() * warp_lanes * local_stride_);
   local_shadow_ = std::make_unique<Shadow>(local_.size());
@@ -38,6 +39,7 @@ void ClusterMemory::begin(std::uint32_t number) {
               std::uint8_t{0});
     each.shadow->mark_written(shape_.zeros_from, shape_.shared_bytes - shape_.zeros_from);
   }
+  for (TensorMemory& each : tensors_) each.begin();
   local_shadow_->forget();
   log_.clear();
   barriers_.clear();
@@ -49,6 +51,7 @@ void ClusterMemory::begin(std::uint32_t number) {
   for (std::uint32_t i = 0; i < warp_count(); ++i) {
     WarpMemory& warp = warps_[i];
     warp.know.clear();
+    warp.tensor_after.clear();
     warp.slot = i;
     warp.epoch = 1;
     warp.know.clock.set(i, 1);
@@ -61,12 +64,10 @@ void ClusterMemory::begin(std::uint32_t number) {
 }
 
 std::uint32_t ClusterMemory::slot_of(const WarpMemory& warp, AsyncKind kind, bool reads) const {
-  // Warps, then what each has in flight: cp.async, bulk, bulk sources, wgmma; beginnings of
-  // blocks and mbarriers follow.
-  const std::uint32_t row = kind == AsyncKind::cp_async ? 1
-                            : kind == AsyncKind::wgmma  ? 4
-                            : reads                     ? 3
-                                                        : 2;
+  // Warps, then what each has in flight: cp.async, bulk, bulk sources, wgmma, and where there is
+  // tensor memory tcgen05's work, loads and stores; beginnings of blocks and mbarriers follow.
+  constexpr std::uint32_t rows[async_kinds] = {1, 2, 4, 5, 6, 7};
+  const std::uint32_t row = rows[static_cast<std::size_t>(kind)] + (reads ? 1 : 0);
   // A wgmma's is its warpgroup's leader's.
   const std::uint32_t place = warp.slot % shape_.warps;
   return row * warp_count() + warp.slot - (kind == AsyncKind::wgmma ? place % 4 : 0);

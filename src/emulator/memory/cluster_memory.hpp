@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "emulator/memory/launch_memory.hpp"
 #include "emulator/memory/mbarrier.hpp"
 #include "emulator/memory/reporter.hpp"
+#include "emulator/memory/tensor_memory.hpp"
 #include "emulator/memory/tensor_map.hpp"
 #include "emulator/memory/touch.hpp"
 
@@ -25,6 +27,7 @@ struct ClusterShape {
   std::uint64_t local_bytes = 0;   // of a thread
   // From here on shared memory is written, zeros, when a block begins.
   std::uint64_t zeros_from = ~std::uint64_t{0};
+  bool tensor_memory = false;  // some instruction is tcgen05's
 };
 
 class ClusterMemory {
@@ -63,6 +66,34 @@ class ClusterMemory {
   /// fenced by fence.proxy.async is a finding, and so is a later write by a thread that has not
   /// waited for the group. False after a fatal finding; `to` is zeros then.
   bool read_matrix(const Agent& leader, std::uint32_t address, std::uint8_t* to);
+
+  // Tensor memory (tcgen05) of the block `rank`: cluster_tensor.cpp and tensor_memory.hpp.
+  TensorMemory& tensor(std::uint32_t rank) { return tensors_[rank]; }
+  /// The first column of `columns` in a row for the agent's warp; nothing where there are not so
+  /// many for now.
+  std::optional<std::uint32_t> tensor_allocate(const Agent& agent, std::uint32_t columns);
+  /// Whether those columns are one allocation, which then is none any more; a finding if not, or if
+  /// something may still use them.
+  bool tensor_free(const Agent& agent, std::uint32_t column, std::uint32_t columns);
+  /// tcgen05.fence::before_thread_sync (`before`) and ::after_thread_sync.
+  void tensor_fence(const Agent& agent, bool before);
+  /// tcgen05.wait::ld (`loads`) and ::st of this warp.
+  void tensor_wait(const Agent& agent, bool loads);
+  /// 16 bytes of shared memory for a product or copy of tcgen05, as read_matrix; `address` generic.
+  bool tensor_operand(const Agent& agent, int lane, std::uint64_t address, std::uint8_t* to);
+  /// Looks at a rectangle that `kind` of work of this warp touches, and notes it: that its columns
+  /// are allocated and, where they are read, written, and that what others do there is ordered.
+  /// `what` names it ("the scales of A"). False after a fatal finding.
+  bool tensor_touch(const Agent& agent, int lane, std::uint32_t rank, const TensorPart& part,
+                    AsyncKind kind, Mode mode, const char* what);
+  /// After the pipeline's words of these parts were computed: they become visible when this work of
+  /// the warp is done.
+  void tensor_launch(const Agent& agent, std::uint32_t rank, std::span<const TensorPart> parts,
+                     AsyncKind kind);
+  /// tcgen05.commit: the mbarrier is told when all this warp has begun is done.
+  void tensor_commit(const Agent& agent, int lane, std::uint64_t mbarrier);
+  /// Behind the last tensor_commit of an instruction: what comes is of the next group.
+  void tensor_commit_end(const Agent& agent);
 
   // Edges. `warps` are bits of warps of the block `rank`.
   /// bar.sync and the like, when complete. `arrived` came by bar.arrive and learn nothing.
@@ -148,7 +179,9 @@ class ClusterMemory {
   std::uint32_t warp_count() const { return static_cast<std::uint32_t>(warps_.size()); }
   std::uint32_t slot_of(const WarpMemory& warp, AsyncKind kind, bool reads = false) const;
   /// A slot of the clocks, of no access: 1 for threads that know that block `rank` has begun.
-  std::uint32_t beginning_of(std::uint32_t rank) const { return 5 * warp_count() + rank; }
+  std::uint32_t beginning_of(std::uint32_t rank) const {
+    return (shape_.tensor_memory ? 8 : 5) * warp_count() + rank;
+  }
   Toucher toucher(const Agent& agent, Order order = Order::weak,
                   MemoryScope scope = MemoryScope::sys);
 
@@ -162,6 +195,8 @@ class ClusterMemory {
   void report_bounds(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes,
                      Mode mode);
   Region shared_region(std::uint32_t rank);
+  Region tensor_region(std::uint32_t rank);
+  void report_leaks(std::uint32_t rank);
   bool absent(const Agent& agent, std::uint32_t rank);
   bool reach_block(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes,
                    Mode mode);
@@ -205,8 +240,9 @@ class ClusterMemory {
   LaunchMemory& launch_;
   ClusterShape shape_;
   std::uint32_t domain_ = 0, tag_ = 0;
-  std::vector<SharedBlock> shared_;  // by rank
-  std::vector<std::uint8_t> local_;  // of all threads, one after the other
+  std::vector<SharedBlock> shared_;    // by rank
+  std::vector<TensorMemory> tensors_;  // by rank
+  std::vector<std::uint8_t> local_;    // of all threads, one after the other
   std::unique_ptr<Shadow> local_shadow_;
   std::uint64_t local_stride_ = 0;
   std::vector<WarpMemory> warps_;  // rank by rank

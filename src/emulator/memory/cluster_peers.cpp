@@ -48,6 +48,7 @@ bool ClusterMemory::reach_block(const Agent& agent, int lane, std::uint64_t addr
 
 void ClusterMemory::on_block_end(std::uint32_t rank, std::uint32_t block) {
   ended_ |= 1u << rank;
+  if (shape_.tensor_memory) report_leaks(rank);
   if (shape_.blocks == 1 || !launch_.options.races) return;
   Clock known;  // to some thread of the block, which ends behind it
   for (std::uint32_t i = 0; i < shape_.warps; ++i)

@@ -20,7 +20,7 @@ bool ClusterMemory::read_matrix(const Agent& leader, std::uint32_t address, std:
   reads.asynchronous = true;
   reads.slot = warpgroup_.slot;
   reads.time = matrix_group_;
-  reads.matrix = true;
+  reads.unit = Unit::wgmma;
   return move_row(reads, 0, shared_window | address, 16, Mode::read, to, nullptr);
 }
 

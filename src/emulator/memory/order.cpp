@@ -48,6 +48,7 @@ void Knowledge::join(const Knowledge& other) {
   proxy.join(other.proxy);
   fenced.join(other.fenced);
   near_fenced.join(other.near_fenced);
+  tensor.join(other.tensor);
   emulator::join(acquired, other.acquired);
   emulator::join(seen, other.seen);
   emulator::join(fenced_acquired, other.fenced_acquired);
@@ -58,6 +59,7 @@ void Knowledge::meet(const Knowledge& other) {
   proxy.meet(other.proxy);
   fenced.meet(other.fenced);
   near_fenced.meet(other.near_fenced);
+  tensor.meet(other.tensor);
   emulator::meet(acquired, other.acquired);
   emulator::meet(seen, other.seen);
   emulator::meet(fenced_acquired, other.fenced_acquired);

@@ -20,6 +20,9 @@ class Clock {
     return slot < time_.size() ? time_[slot] : 0;
   }
   void set(std::uint32_t slot, std::uint32_t time);  // only forward
+  void forget(std::uint32_t slot) {
+    if (slot < time_.size()) time_[slot] = 0;
+  }
   void tick(std::uint32_t slot) { set(slot, (*this)[slot] + 1); }
   void join(const Clock& other);
   void meet(const Clock& other);
@@ -48,6 +51,7 @@ struct Knowledge {
   Clock proxy;            // ... and before a fence.proxy.async
   Clock fenced;           // what a strong write publishes: the clock at the last fence of gpu scope
   Clock near_fenced;      // ... of any scope: for agents of this cluster
+  Clock tensor;           // tensor memory: before a tcgen05.fence::before_thread_sync
   AcquiredList acquired;  // from other clusters
   AcquiredList seen;      // read by strong reads, and worth nothing before a fence or a barrier
   AcquiredList fenced_acquired;

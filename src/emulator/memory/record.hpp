@@ -26,7 +26,7 @@ struct Record {
   std::uint8_t depth = 0;      // how many follow `previous`
   MemoryScope scope = MemoryScope::sys;
   bool strong = false, asynchronous = false, write = false;
-  bool matrix = false;  // operands of a wgmma, whose warpgroup `warp` leads
+  Unit unit = Unit::none;  // wgmma: as operands, for the warpgroup that `warp` leads
 
   bool operator==(const Record&) const = default;
 };

@@ -34,6 +34,7 @@ class Reporter {
   UndefinedBytes* undefined = nullptr;
 
   std::string name(std::uint32_t instruction) const { return places_.name(instruction); }
+  std::string opcode(std::uint32_t instruction) const { return places_.opcode(instruction); }
 
  private:
   const Places& places_;

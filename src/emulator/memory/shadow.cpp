@@ -77,6 +77,26 @@ void Shadow::forget() {
     }
 }
 
+void Shadow::renew(std::uint64_t offset, std::uint64_t count) {
+  while (count > 0) {
+    ShadowPage& here = page(offset);
+    const auto start = static_cast<std::uint32_t>(offset % ShadowPage::bytes);
+    const auto part =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(count, ShadowPage::bytes - start));
+    if (here.whole) std::fill(std::begin(here.written), std::end(here.written), ~std::uint64_t{0});
+    here.whole = false;
+    for_words(start, part, [&](std::uint32_t word, std::uint64_t mask) {
+      here.written[word] &= ~mask;
+      return true;
+    });
+    for (std::vector<Cell>* cells : {&here.writer, &here.reader})
+      if (!cells->empty())
+        std::fill_n(cells->begin() + (start >> here.shift), part >> here.shift, 0);
+    offset += part;
+    count -= part;
+  }
+}
+
 ShadowPage& Shadow::create(std::uint64_t index) {
   auto fresh = std::make_unique<ShadowPage>();
   ShadowPage* expected = nullptr;

@@ -69,7 +69,7 @@ Record Toucher::own_record(Mode mode) const {
   record.strong = order != Order::weak;
   record.asynchronous = asynchronous || slot != warp.slot;
   record.write = mode != Mode::read;
-  record.matrix = matrix;
+  record.unit = unit;
   return record;
 }
 
@@ -168,7 +168,7 @@ bool Toucher::forgiven(const Record& other) const {
 
 bool Toucher::ordered(const Record& other, std::uint64_t address) const {
   if (other.domain == domain) {
-    if (other.time <= warp.know.clock[other.slot]) return true;
+    if (other.time <= warp.know.clock[other.slot] || in_pipeline(other)) return true;
   } else if (!warp.know.acquired.empty() &&
              launch.variables.known(warp.know.acquired, other.domain, other.slot, other.time)) {
     return true;
@@ -224,6 +224,8 @@ void Toucher::check_run(const Piece& piece, const Cell* cells, std::uint32_t fro
     if (!ordered(*record, piece.address + (std::uint64_t{from} << piece.shift))) {
       if (!forgiven(*record) && !(!readers && stores_again(piece, *record, from, to)))
         report(piece, *record, cells[from], from, false);
+    } else if (piece.region.kind == SpaceKind::tensor) {
+      check_tensor_fences(piece, *record, from);
     } else if (asynchronous && !record->asynchronous && record->write && record->domain == domain &&
                record->time > warp.know.proxy[record->slot]) {
       report_fence(piece, *record, from);
@@ -279,6 +281,7 @@ void Toucher::note_reads(const Piece& piece, Cell* cells, std::uint32_t count) c
 
 void Toucher::report(const Piece& piece, const Record& other, Cell cell, std::uint32_t at,
                      bool within_warp) const {
+  if (piece.region.kind == SpaceKind::tensor) return report_tensor(piece, other, at);
   const std::uint32_t lane = piece.lane_of(at) % warp_lanes;
   const FindingKind kind = other.asynchronous ? FindingKind::missing_wait : FindingKind::race;
   const std::uint64_t byte = std::uint64_t{at} << piece.shift;
@@ -293,7 +296,14 @@ void Toucher::report(const Piece& piece, const Record& other, Cell cell, std::ui
         const std::string where =
             other.block == agent.block ? "" : fmt::format(" of block {}", other.block);
         const char* did = other.write ? (other.strong ? "wrote atomically" : "wrote") : "read";
-        if (other.matrix)
+        if (other.unit == Unit::tcgen05)
+          return fmt::format(
+              "warp {} lane {} {} {} bytes at {:#x}, which the {} of warp {}{}, started at {}, "
+              "reads: no tcgen05.commit behind it was waited for",
+              agent.warp, lane, verb(piece.mode), piece.bytes, address,
+              reporter.opcode(other.instruction), other.warp, where,
+              reporter.name(other.instruction));
+        if (other.unit == Unit::wgmma)
           return fmt::format(
               "warp {} lane {} {} {} bytes at {:#x}, which the wgmma of the warpgroup of warp "
               "{}{}, "

@@ -13,7 +13,7 @@
 
 namespace microscale::emulator {
 
-enum class SpaceKind : std::uint8_t { global, shared, local, constant, param };
+enum class SpaceKind : std::uint8_t { global, shared, local, constant, param, tensor };
 
 /// A memory that an address was resolved to.
 struct Region {
@@ -47,7 +47,8 @@ struct WarpMemory {
   KnownOrder global_order, shared_order;
   std::array<Allocation*, 4> last{};  // that it touched; a kernel has a few buffers in turn
   std::uint32_t last_next = 0;
-  std::uint32_t committed[3] = {};  // groups, by AsyncKind
+  std::uint32_t committed[async_kinds] = {};  // groups
+  Clock tensor_after;  // what a tcgen05.fence::after_thread_sync of its own has made known
   // The first wait for cp.async since lanes were synchronised: each lane knows its own copies only.
   std::uint32_t waited_epoch = ~0u, waited_slot = 0, waited_before = 0;
 };
@@ -75,7 +76,7 @@ struct Toucher {
   MemoryScope scope = MemoryScope::sys;
   bool asynchronous = false;         // through the async proxy
   std::uint32_t slot = 0, time = 0;  // of the record: the warp's own, or an asynchronous copy's
-  bool matrix = false;               // as operands of a wgmma
+  Unit unit = Unit::none;            // who does it, if no load or store
 
   /// Checks and notes bytes [start, start + count) of `page`; `address` is that of the page's
   /// first. `now` and `incoming`: what a write finds there and brings, to forgive lanes that store
@@ -130,6 +131,10 @@ struct Toucher {
               bool within_warp) const;
   bool waited_alone(const Record& other) const;
   void report_fence(const Piece& piece, const Record& other, std::uint32_t at) const;
+  // Of tensor memory (touch_tensor.cpp).
+  bool in_pipeline(const Record& other) const;
+  void check_tensor_fences(const Piece& piece, const Record& other, std::uint32_t at) const;
+  void report_tensor(const Piece& piece, const Record& other, std::uint32_t at) const;
 };
 
 /// All of [offset, offset + count) of `region`; `copy(data, done, part)` moves each piece while its

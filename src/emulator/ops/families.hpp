@@ -45,5 +45,6 @@ Family mma_family();
 Family ldmatrix_family();  // and stmatrix, movmatrix
 Family wgmma_family();
 Family wmma_family();
+Family tcgen05_family();
 
 }  // namespace microscale::emulator

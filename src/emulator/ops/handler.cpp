@@ -27,7 +27,7 @@ Table make_table(bool avx2) {
        {approx_family(), cvt_small_family(), cvt_directed_family(), move_family(), control_family(),
         system_family(), memory_family(), atomic_family(), warp_family(), barrier_family(),
         async_family(), mbarrier_family(), mma_family(), ldmatrix_family(), wgmma_family(),
-        wmma_family()})
+        wmma_family(), tcgen05_family()})
     add(table, family);
   return table;
 }

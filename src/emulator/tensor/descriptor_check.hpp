@@ -11,6 +11,11 @@ struct DescriptorProblem {
   std::string what;        // "" if there is none
 };
 
+/// Of tcgen05's 64 bits, for `lines` rows of A or columns of B of 32 bytes of K each, or of what a
+/// tcgen05.cp copies. MN-major: of elements of `element_bytes`.
+DescriptorProblem tcgen05_descriptor_problem(std::uint64_t bits, int lines, bool mn_major,
+                                             int element_bytes);
+
 /// Of wgmma's 64 bits, for `lines` rows of A or columns of B of 32 bytes of K each. MN-major: of
 /// 16-bit elements.
 DescriptorProblem descriptor_problem(std::uint64_t bits, int lines, bool mn_major);

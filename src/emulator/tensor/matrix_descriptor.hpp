@@ -1,4 +1,5 @@
-// wgmma's 64-bit descriptor of a matrix in shared memory: where each of its 16-byte chunks lies.
+// The 64-bit descriptors of a matrix in shared memory, wgmma's and tcgen05's: where each of its
+// 16-byte chunks lies.
 // K-major: a chunk runs along K. MN-major (16-bit elements only): along M or N.
 #pragma once
 
@@ -36,6 +37,24 @@ constexpr std::uint64_t wgmma_descriptor_bits(const MatrixDescriptor& d) {
          static_cast<std::uint64_t>(d.stride_offset >> 4 & 0x3FFF) << 32 |
          static_cast<std::uint64_t>(d.base_offset & 7) << 49 |
          modes[static_cast<int>(d.swizzle)] << 62;
+}
+
+/// tcgen05's (PTX ISA, "Shared memory descriptor"): the same fields, but for three bits of swizzle.
+/// What else it may not say: tcgen05_descriptor_problem.
+constexpr MatrixDescriptor tcgen05_descriptor(std::uint64_t bits) {
+  MatrixDescriptor d = wgmma_descriptor(bits);
+  const auto mode = static_cast<int>(bits >> 61);
+  d.swizzle = mode == 2   ? Swizzle::bytes128
+              : mode == 4 ? Swizzle::bytes64
+              : mode == 6 ? Swizzle::bytes32
+                          : Swizzle::none;
+  return d;
+}
+
+constexpr std::uint64_t tcgen05_descriptor_bits(const MatrixDescriptor& d) {
+  constexpr std::uint64_t modes[4] = {0, 6, 4, 2};
+  return (wgmma_descriptor_bits(d) & ~(std::uint64_t{3} << 62)) | std::uint64_t{1} << 46 |
+         modes[static_cast<int>(d.swizzle)] << 61;
 }
 
 constexpr std::uint32_t swizzled(const MatrixDescriptor& d, std::uint32_t address) {

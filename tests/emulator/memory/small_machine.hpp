@@ -23,6 +23,7 @@ class NumberedPlaces : public Places {
   std::string name(std::uint32_t instruction) const override {
     return "PTX line " + std::to_string(instruction);
   }
+  std::string opcode(std::uint32_t) const override { return "instruction"; }
 };
 
 class ListedFindings : public FindingSink {
