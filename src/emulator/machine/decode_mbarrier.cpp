@@ -117,9 +117,13 @@ void bulk(Binder& b) {
 void tensor(Binder& b) {
   const std::string_view dimensions = b.take_one_of({"1d", "2d", "3d", "4d", "5d"});
   b.take("tile");
-  if (dimensions.empty() || b.in.has("multicast::cluster"))
-    return b.refuse("is not known in this form");
+  if (dimensions.empty()) return b.refuse("is not known in this form");
   const bool loads = b.in.has(word_of_completion);
+  const bool multicast = b.take("multicast::cluster");
+  // .cta_group::2 lets the mbarrier be in the other block of a pair: here an address always may be.
+  const bool pairs = b.take_one_of({"cta_group::1", "cta_group::2"}) == "cta_group::2";
+  if ((multicast || pairs) && !loads)
+    return b.refuse("is for copies from global memory that end in an mbarrier");
   b.take_one_of({"shared::cluster", "shared::cta"});
   b.take("global");
   take_cache_hints(b);
@@ -136,6 +140,10 @@ void tensor(Binder& b) {
   if (loads) push(b, list, 2, Space::shared);
   for (const ptx::Operand& each : map.parts) list.push_back(b.source(each, Type::s32));
   b.op.mode = static_cast<std::uint8_t>(dimensions[0] - '0');
+  if (multicast) {
+    b.op.b = b.source(3, Type::u16);
+    b.op.extra = pairs ? 2 : 1;
+  }
   b.lists(list);
   b.use(loads ? "cp.tensor.load" : "cp.tensor.store");
 }

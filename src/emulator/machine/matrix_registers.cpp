@@ -5,7 +5,7 @@
 namespace microscale::emulator {
 
 void mark_matrix_registers(Program& program) {
-  static const Handler multiply = find_handler("wgmma.mma");
+  static const Handler multiply = find_handler("wgmma.mma"), load = find_handler("tcgen05.ld");
   constexpr std::uint32_t none = ~0u;
   std::vector<std::uint32_t> index_of(program.register_count, none);
   const auto take = [&](const ProgramFunction& function, std::uint32_t reg, bool accumulates) {
@@ -18,12 +18,14 @@ void mark_matrix_registers(Program& program) {
     program.matrix_registers[index_of[reg]].accumulates |= accumulates;
   };
   for (std::size_t pc = 0; pc < program.code.size(); ++pc) {
-    if (program.code[pc].run != multiply) continue;
+    const bool multiplies = program.code[pc].run == multiply;
+    if (!multiplies && program.code[pc].run != load) continue;
     OpInfo& info = program.info[pc];
     info.own_matrix = true;
     const ProgramFunction& function = program.functions[info.function];
     for (const std::uint32_t reg : info.writes) take(function, reg, true);
-    for (const std::uint32_t reg : info.reads) take(function, reg, false);
+    for (const std::uint32_t reg : info.reads)
+      if (multiplies) take(function, reg, false);
   }
   if (program.matrix_registers.empty()) return;
   for (std::size_t pc = 0; pc < program.code.size(); ++pc) {

@@ -1,5 +1,5 @@
-// Which registers of a program some wgmma accumulates in or takes A from, and who else touches
-// them.
+// Which registers of a program some wgmma accumulates in or takes A from, or some tcgen05.ld fills,
+// and who else touches them.
 #pragma once
 
 #include "emulator/machine/program.hpp"

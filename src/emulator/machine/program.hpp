@@ -15,7 +15,7 @@
 
 namespace microscale::emulator {
 
-/// A register that some wgmma accumulates in or takes A from.
+/// A register that some wgmma accumulates in or takes A from, or that some tcgen05.ld fills.
 struct MatrixRegister {
   std::uint32_t reg = 0;  // index of the warp's written masks
   Slot slot = 0;
@@ -39,7 +39,7 @@ struct OpInfo {
   std::uint32_t guard_reads = 0;  // how many of `reads` are the guard: read by all lanes
   std::uint32_t late_reads = 0;   // how many, the last ones, only the handler knows to be reads
   std::vector<MatrixUse> matrix;  // of `reads` and `writes`; those that are written first
-  bool own_matrix = false;        // a wgmma.mma_async: `matrix` is what it takes
+  bool own_matrix = false;        // a wgmma.mma_async or tcgen05.ld: `matrix` is what it takes
 };
 
 /// A special register's row, filled when a warp starts.

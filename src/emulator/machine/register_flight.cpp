@@ -12,6 +12,7 @@ void RegisterFlight::start(const Program& program) {
   program_ = &program;
   states_.assign(program.matrix_registers.size(), {});
   results_.resize(32 * states_.size());
+  loading_.clear();
   fences_ = committed_ = done_ = reported_ = 0;
 }
 
@@ -19,6 +20,9 @@ std::optional<RegisterHazard> RegisterFlight::touch(std::uint32_t pc, const OpIn
   std::optional<RegisterHazard> found;
   for (const MatrixUse& use : info.matrix) {
     State& state = states_[use.index];
+    if (state.loading && !found)
+      found = {FindingKind::missing_wait, use.index, state.by,
+               use.write ? What::written_while_loaded : What::read_while_loaded};
     if (flies(state) && state.group != reported_) {
       reported_ = state.group;  // one finding of each group
       found = {FindingKind::missing_wait, use.index, state.by,
@@ -93,6 +97,32 @@ void RegisterFlight::deliver_to(std::uint32_t group, const WarpRows& rows) {
   }
 }
 
+std::optional<RegisterHazard> RegisterFlight::load(std::uint32_t pc, const OpInfo& info,
+                                                   const WarpRows& rows, bool at_once) {
+  std::optional<RegisterHazard> found;
+  for (const MatrixUse& use : info.matrix) {
+    if (!use.write) continue;
+    State& state = states_[use.index];
+    if (state.loading && !found)
+      found = {FindingKind::missing_wait, use.index, state.by, What::written_while_loaded};
+    if (!state.loading) loading_.push_back(use.index);
+    state.loading = true;
+    state.by = pc;
+    std::uint32_t* reg = rows.row32(program_->matrix_registers[use.index].slot);
+    std::copy_n(reg, warp_lanes, row_of(use.index));
+    if (!at_once) std::fill_n(reg, warp_lanes, poison);
+  }
+  return found;
+}
+
+void RegisterFlight::end_loads(const WarpRows& rows) {
+  for (const std::uint32_t index : loading_) {
+    states_[index].loading = false;
+    std::copy_n(row_of(index), warp_lanes, rows.row32(program_->matrix_registers[index].slot));
+  }
+  loading_.clear();
+}
+
 void RegisterFlight::wait(std::uint32_t pending, const WarpRows& rows) {
   done_ = std::max(done_, done_after(pending));
   deliver_to(done_, rows);
@@ -112,6 +142,11 @@ std::string sentence(const RegisterHazard& hazard, const std::string& reg, const
         "{} register {}, {} the wgmma.mma_async at {}: no wgmma.wait_group for it stands between",
         does, reg, has, by);
   };
+  const auto loads = [&](const char* does) {
+    return fmt::format(
+        "{} register {}, which the tcgen05.ld at {} fills: no tcgen05.wait::ld stands between",
+        does, reg, by);
+  };
   constexpr const char* accumulates = "the accumulator of";
   constexpr const char* fragment = "part of A of";
   switch (hazard.what) {
@@ -127,6 +162,10 @@ std::string sentence(const RegisterHazard& hazard, const std::string& reg, const
       return waits("accumulates in", fragment);
     case What::fragment_while_accumulated:
       return waits("takes A from", accumulates);
+    case What::read_while_loaded:
+      return loads("reads");
+    case What::written_while_loaded:
+      return loads("writes");
     case What::no_fence:
       return "is the warp's first, and no wgmma.fence stands before it";
     case What::touched_since_fence:

@@ -1,6 +1,6 @@
 // Registers of one warp while wgmma has them: from mma_async until a wait_group covers it, no
 // other instruction may touch accumulators or A's fragments. The launch's policy says when the
-// results arrive.
+// results arrive. And those that a tcgen05.ld fills, until tcgen05.wait::ld.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,8 @@ struct RegisterHazard {
     no_fence,
     touched_since_fence,
     other_shape_since_fence,
+    read_while_loaded,
+    written_while_loaded,
   } what = What::no_fence;
 };
 
@@ -58,6 +60,12 @@ class RegisterFlight {
   void compute(const OpInfo& info, std::vector<std::uint32_t*>& rows);
   /// Delivers whatever is computed.
   void deliver(const WarpRows& rows) { deliver_to(~0u, rows); }
+  /// A tcgen05.ld has given its registers what they will have: until end_loads() it is kept, and
+  /// they hold `poison` where not `at_once`.
+  std::optional<RegisterHazard> load(std::uint32_t pc, const OpInfo& info, const WarpRows& rows,
+                                     bool at_once);
+  /// tcgen05.wait::ld.
+  void end_loads(const WarpRows& rows);
   /// A register whose results were not waited for.
   std::optional<RegisterHazard> unwaited() const;
 
@@ -71,6 +79,7 @@ class RegisterFlight {
     std::uint32_t fences = 0;  // before `touched`
     std::uint32_t toucher = 0;
     bool fragment = false;  // has it as a part of A
+    bool loading = false;   // a tcgen05.ld, `by`, fills it
     enum Result : std::uint8_t { at_rest, awaited, computed } result = at_rest;
     enum Touched : std::uint8_t { nothing, read, written, accumulated } touched = nothing;
   };
@@ -82,6 +91,7 @@ class RegisterFlight {
   const Program* program_ = nullptr;
   std::vector<State> states_;  // by the index in Program::matrix_registers
   std::vector<std::uint32_t> results_;
+  std::vector<std::uint32_t> loading_;  // indexes of those with State::loading
   std::uint32_t fences_ = 0, committed_ = 0, done_ = 0;
   std::uint32_t reported_ = 0;  // the group whose register was touched
 };

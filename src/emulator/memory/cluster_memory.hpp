@@ -70,8 +70,10 @@ class ClusterMemory {
   // Tensor memory (tcgen05) of the block `rank`: cluster_tensor.cpp and tensor_memory.hpp.
   TensorMemory& tensor(std::uint32_t rank) { return tensors_[rank]; }
   /// The first column of `columns` in a row for the agent's warp; nothing where there are not so
-  /// many for now.
-  std::optional<std::uint32_t> tensor_allocate(const Agent& agent, std::uint32_t columns);
+  /// many for now, or where `pair` the other block of the pair has not come. The same columns in
+  /// both blocks then.
+  std::optional<std::uint32_t> tensor_allocate(const Agent& agent, std::uint32_t columns,
+                                               bool pair);
   /// Whether those columns are one allocation, which then is none any more; a finding if not, or if
   /// something may still use them.
   bool tensor_free(const Agent& agent, std::uint32_t column, std::uint32_t columns);
@@ -83,9 +85,12 @@ class ClusterMemory {
   bool tensor_operand(const Agent& agent, int lane, std::uint64_t address, std::uint8_t* to);
   /// Looks at a rectangle that `kind` of work of this warp touches, and notes it: that its columns
   /// are allocated and, where they are read, written, and that what others do there is ordered.
-  /// `what` names it ("the scales of A"). False after a fatal finding.
+  /// `what` names it ("the scales of A"); null: that some of it was never written is none. False
+  /// after a fatal finding.
   bool tensor_touch(const Agent& agent, int lane, std::uint32_t rank, const TensorPart& part,
                     AsyncKind kind, Mode mode, const char* what);
+  /// Whether all of a part was written since it was allocated.
+  bool tensor_written(std::uint32_t rank, const TensorPart& part);
   /// After the pipeline's words of these parts were computed: they become visible when this work of
   /// the warp is done.
   void tensor_launch(const Agent& agent, std::uint32_t rank, std::span<const TensorPart> parts,

@@ -1,7 +1,7 @@
 // Tensor memory as the warps of a cluster use it: allocation, who may touch what when, fences,
 // waits and commits of tcgen05.
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -26,11 +26,33 @@ Region ClusterMemory::tensor_region(std::uint32_t rank) {
 }
 
 std::optional<std::uint32_t> ClusterMemory::tensor_allocate(const Agent& agent,
-                                                            std::uint32_t columns) {
+                                                            std::uint32_t columns, bool pair) {
   // No kernel may count on the columns that it gets.
   const bool high = launch_.options.policy != AsyncPolicy::eager;
-  const std::optional<std::uint32_t> column = tensors_[agent.rank].allocate(columns, high, agent);
-  if (column) ++writes_;
+  TensorMemory& own = tensors_[agent.rank];
+  if (!pair) {
+    const std::optional<std::uint32_t> column = own.allocate(columns, high, agent);
+    if (column) ++writes_;
+    return column;
+  }
+  if (own.granted) return std::exchange(own.granted, std::nullopt);
+  TensorMemory& other = tensors_[agent.rank ^ 1];
+  own.asked = columns;
+  if (!other.asked) return std::nullopt;
+  if (*other.asked != columns) {
+    reporter_.say(FindingKind::misuse, agent, 0, true, [&] {
+      return fmt::format(
+          "allocates {} columns of tensor memory, and the other block of the pair {}", columns,
+          *other.asked);
+    });
+    return 0;  // the launch ends
+  }
+  // A column may be free in one block and not yet in the other.
+  const std::optional<std::uint32_t> column = own.allocate(columns, high, agent, &other);
+  if (!column) return std::nullopt;
+  other.granted = column;
+  own.asked.reset(), other.asked.reset();
+  ++writes_;
   return column;
 }
 
@@ -111,8 +133,8 @@ bool ClusterMemory::tensor_touch(const Agent& agent, int lane, std::uint32_t ran
         [&] {
           return fmt::format(
               "{} {} {}: lanes {}-{}, columns {}-{} of tensor memory, which are not all allocated",
-              reporter_.opcode(agent.instruction), verb(mode), what, part.lane,
-              part.lane + part.lanes - 1, part.column, part.column + part.columns - 1);
+              reporter_.opcode(agent.instruction), verb(mode), what ? what : "registers' words",
+              part.lane, part.lane + part.lanes - 1, part.column, part.column + part.columns - 1);
         },
         tensor_window | 4 * TensorMemory::word_of(part.lane % TensorMemory::lanes, part.column),
         verb(mode));
@@ -128,7 +150,7 @@ bool ClusterMemory::tensor_touch(const Agent& agent, int lane, std::uint32_t ran
   const std::uint64_t bytes = std::uint64_t{4} * part.columns;
   for (std::uint32_t row = part.lane; row < part.lane + part.lanes; ++row) {
     const std::uint64_t offset = std::uint64_t{4} * TensorMemory::word_of(row, part.column);
-    if (mode != Mode::write) {  // a row lies in one page
+    if (mode != Mode::write && what) {  // a row lies in one page
       ShadowPage& page = region.shadow->page(offset);
       const auto start = static_cast<std::uint32_t>(offset % ShadowPage::bytes);
       const auto count = static_cast<std::uint32_t>(bytes);
@@ -148,6 +170,17 @@ bool ClusterMemory::tensor_touch(const Agent& agent, int lane, std::uint32_t ran
     }
     touch(who, region, offset, bytes, {row % warp_lanes, 0}, mode, nullptr,
           [](std::uint8_t*, std::uint64_t, std::uint64_t) {});
+  }
+  return true;
+}
+
+bool ClusterMemory::tensor_written(std::uint32_t rank, const TensorPart& part) {
+  Shadow& shadow = tensors_[rank].shadow();
+  for (std::uint32_t row = part.lane; row < part.lane + part.lanes; ++row) {
+    const std::uint64_t offset = std::uint64_t{4} * TensorMemory::word_of(row, part.column);
+    if (!shadow.page(offset).all_written(static_cast<std::uint32_t>(offset % ShadowPage::bytes),
+                                         4 * part.columns))
+      return false;
   }
   return true;
 }

@@ -23,6 +23,7 @@ void TensorMemory::begin() {
   allocations_.clear();
   taken_ = 0;
   relinquished = false;
+  asked.reset(), granted.reset();
   shadow_->forget();
 }
 
@@ -31,17 +32,23 @@ bool TensorMemory::valid(std::uint32_t count) {
 }
 
 std::optional<std::uint32_t> TensorMemory::allocate(std::uint32_t count, bool high,
-                                                    const Agent& owner) {
+                                                    const Agent& owner, TensorMemory* pair) {
+  const std::uint64_t taken = taken_ | (pair ? pair->taken_ : 0);
   for (std::uint32_t i = 0; i < columns / count; ++i) {
     const std::uint32_t column = high ? columns - (i + 1) * count : i * count;
-    if (taken_ & granules(column, count)) continue;
-    taken_ |= granules(column, count);
-    allocations_.push_back({column, count, owner});
-    for (std::uint32_t lane = 0; lane < lanes; ++lane)
-      shadow_->renew(std::uint64_t{4} * word_of(lane, column), std::uint64_t{4} * count);
+    if (taken & granules(column, count)) continue;
+    take(column, count, owner);
+    if (pair) pair->take(column, count, owner);
     return column;
   }
   return std::nullopt;
+}
+
+void TensorMemory::take(std::uint32_t column, std::uint32_t count, const Agent& owner) {
+  taken_ |= granules(column, count);
+  allocations_.push_back({column, count, owner});
+  for (std::uint32_t lane = 0; lane < lanes; ++lane)
+    shadow_->renew(std::uint64_t{4} * word_of(lane, column), std::uint64_t{4} * count);
 }
 
 const TensorAllocation* TensorMemory::find(std::uint32_t column) const {

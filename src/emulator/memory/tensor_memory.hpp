@@ -38,8 +38,9 @@ class TensorMemory {
   /// Whether `columns` can be asked for at all: a power of two, 32 to 512.
   static bool valid(std::uint32_t columns);
   /// The first column of so many free ones, a multiple of their number: the lowest there are, or
-  /// the highest where `high`.
-  std::optional<std::uint32_t> allocate(std::uint32_t count, bool high, const Agent& owner);
+  /// the highest where `high`. `pair`: the same columns there, too, for the other block of a pair.
+  std::optional<std::uint32_t> allocate(std::uint32_t count, bool high, const Agent& owner,
+                                        TensorMemory* pair = nullptr);
   /// Null where no allocation begins there.
   const TensorAllocation* find(std::uint32_t column) const;
   void free(std::uint32_t column);
@@ -48,12 +49,17 @@ class TensorMemory {
   bool holds(std::uint32_t column, std::uint32_t count) const;
 
   bool relinquished = false;  // nothing in this block may allocate any more
+  // Of a pair (.cta_group::2): the columns that a warp of this block waits for together with the
+  // other block's, and what the two then got.
+  std::optional<std::uint32_t> asked, granted;
 
   std::uint32_t* pipeline() { return pipeline_.data(); }
   std::uint32_t* visible() { return visible_.data(); }
   Shadow& shadow() { return *shadow_; }
 
  private:
+  void take(std::uint32_t column, std::uint32_t count, const Agent& owner);
+
   std::vector<TensorAllocation> allocations_;
   std::uint64_t taken_ = 0;  // bit i: columns 32 i to 32 i + 31
   std::vector<std::uint32_t> pipeline_, visible_;

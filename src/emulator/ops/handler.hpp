@@ -43,7 +43,7 @@ inline constexpr std::uint32_t always = 0, never = 1;  // predicate indexes
 enum OpFlags : std::uint8_t {
   checks_reads = 1,    // some source may be unwritten: look at the written masks
   tracks_writes = 2,   // some later read of the destination needs its written mask
-  touches_matrix = 4,  // a register that some wgmma accumulates in or takes A from
+  touches_matrix = 4,  // a register that some wgmma or tcgen05.ld has for a while
   decides = 8,         // its operands must be defined: what it does cannot be undone or dropped
 };
 

@@ -127,6 +127,22 @@ Step store(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
+/// To the blocks that a mask in op.b names, each at the same place. It is told at the same place of
+/// each, or with op.extra 2 (.cta_group::2) of that one of its pair that is, in its pair, the one
+/// where the mbarrier is.
+void multicast(const Op& op, Warp& warp, int lane, const std::int32_t* at) {
+  const u64 to = listed(op, warp, 0, lane), mbarrier = listed(op, warp, 2, lane);
+  const u32 own = warp.block().rank();
+  const u32 parity = (names_block(mbarrier) ? rank_of(mbarrier) : own) & 1;
+  for (u32 blocks = warp.row32(op.b)[lane] & 0xFFFFu; blocks; blocks &= blocks - 1) {
+    const auto rank = static_cast<u32>(std::countr_zero(blocks));
+    warp.block().memory().tensor_load(
+        warp.agent(op), lane, cluster_shared(rank, to), listed(op, warp, 1, lane), at,
+        cluster_shared(op.extra == 2 ? (rank & ~1u) | parity : rank, mbarrier));
+  }
+}
+
+/// op.mode: coordinates; op.extra: a load for several blocks.
 template <bool Loads>
 Step tensor(const Op& op, Warp& warp, u32 lanes) {
   const u32* coordinate = op.list + (Loads ? 15 : 10);
@@ -136,7 +152,9 @@ Step tensor(const Op& op, Warp& warp, u32 lanes) {
     for (int k = 0; k < op.mode; ++k)
       at[k] = static_cast<std::int32_t>(warp.row32(coordinate[k])[i]);
     ClusterMemory& memory = warp.block().memory();
-    if (Loads)
+    if (Loads && op.extra)
+      multicast(op, warp, i, at);
+    else if (Loads)
       memory.tensor_load(warp.agent(op), i, listed(op, warp, 0, i), listed(op, warp, 1, i), at,
                          listed(op, warp, 2, i));
     else

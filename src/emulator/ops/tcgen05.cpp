@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "emulator/memory/undefined_bytes.hpp"
 #include "emulator/ops/address.hpp"
 #include "emulator/ops/barrier.hpp"
 #include "emulator/ops/families.hpp"
@@ -57,6 +58,14 @@ Step check_matrix(const Op& op, Warp& warp, int lane, const char* matrix, u64 bi
                      !problem.alignment);
 }
 
+Step check_pair(const Op& op, Warp& warp, u32 blocks) {
+  const u32 others = warp.block().launch().shape.cluster_blocks();
+  if (blocks == 1 || others % 2 == 0) return Step::next;
+  return warp.report(
+      op, FindingKind::misuse, 0,
+      fmt::format(".cta_group::2 is for pairs of blocks; the cluster has {}", others), true);
+}
+
 namespace {
 
 // ---- allocation: op.a, op.mode and op.value the address where the answer goes; op.b the number of
@@ -79,7 +88,8 @@ Step allocate(const Op& op, Warp& warp, u32 lanes) {
                        "allocates tensor memory behind a tcgen05.relinquish_alloc_permit of the "
                        "block",
                        true);
-  const auto column = memory.tensor_allocate(agent, columns);
+  if (const Step step = check_pair(op, warp, op.extra); step != Step::next) return step;
+  const auto column = memory.tensor_allocate(agent, columns, op.extra == 2);
   if (!column) return Step::wait;
   const int lane = std::countr_zero(lanes);
   const u64 address = mbarrier_address(op, warp, lane);
@@ -150,6 +160,31 @@ std::vector<TensorPart> parts_of(const Op& op, const TensorAddress& at) {
   return parts;
 }
 
+/// The lanes of register `reg` whose words were never written become undefined. Whether there are
+/// some.
+bool note_unwritten(const Op& op, Warp& warp, u32 reg, u32 lanes, const TensorAddress& at) {
+  ClusterMemory& memory = warp.block().memory();
+  const auto shape = static_cast<tensor::TensorShape>(op.mode);
+  UndefinedBytes undefined;
+  for (u32 left = lanes; left; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const tensor::TensorPlace place = tensor_place(shape, static_cast<u32>(lane), reg, op.b);
+    const TensorPart word{at.lane + place.lane, 1, at.column + place.column, 1};
+    if (memory.tensor_written(warp.block().rank(), word)) continue;
+    if (undefined.lanes == 0) {
+      undefined.lane = lane;
+      undefined.message = fmt::format(
+          "tcgen05.ld loads lane {}, column {} of tensor memory, which was never written since it "
+          "was allocated",
+          word.lane, word.column);
+      undefined.address = tensor_window | 4 * TensorMemory::word_of(word.lane, word.column);
+    }
+    undefined.add(lane, 0);
+  }
+  warp.became_undefined(op, op.list[reg], undefined.lanes, undefined);
+  return undefined.lanes != 0;
+}
+
 template <bool Loads>
 Step move(const Op& op, Warp& warp, u32 lanes) {
   if (const Step step = gather_whole_warp(op, warp, lanes); step != Step::next) return step;
@@ -161,7 +196,7 @@ Step move(const Op& op, Warp& warp, u32 lanes) {
   const std::vector<TensorPart> parts = parts_of(op, at);
   for (const TensorPart& part : parts)
     if (!memory.tensor_touch(agent, 0, agent.rank, part, kind, Loads ? Mode::read : Mode::write,
-                             Loads ? "what it loads" : "what it stores"))
+                             Loads ? nullptr : "what it stores"))
       return Step::stop;
   TensorMemory& words = memory.tensor(agent.rank);
   const auto shape = static_cast<tensor::TensorShape>(op.mode);
@@ -177,14 +212,28 @@ Step move(const Op& op, Warp& warp, u32 lanes) {
         words.pipeline()[word] = row[lane];
     }
   }
-  if (!Loads) memory.tensor_launch(agent, agent.rank, parts, kind);
-  return Step::next;
+  if (!Loads) {
+    memory.tensor_launch(agent, agent.rank, parts, kind);
+    return Step::next;
+  }
+  bool undefined = false;
+  const bool written = std::all_of(parts.begin(), parts.end(), [&](const TensorPart& part) {
+    return memory.tensor_written(agent.rank, part);
+  });
+  for (u32 reg = 0; !written && reg < op.extra; ++reg)
+    undefined |= note_unwritten(op, warp, reg, lanes, at);
+  const LaunchState& launch = warp.block().launch();
+  const auto hazard = warp.flight().load(warp.index_of(op), warp.program().info[warp.index_of(op)],
+                                         warp, launch.memory.options.policy == AsyncPolicy::eager);
+  if (hazard && warp.block().checks_races()) warp.report_hazard(op, *hazard);
+  return undefined ? warp.carry_on() : Step::next;
 }
 
 /// op.mode: of loads, else of stores.
 Step wait_for_moves(const Op& op, Warp& warp, u32 lanes) {
   if (const Step step = gather_whole_warp(op, warp, lanes); step != Step::next) return step;
   warp.block().memory().tensor_wait(warp.agent(op), op.mode);
+  if (op.mode) warp.flight().end_loads(warp);
   return Step::next;
 }
 
@@ -193,6 +242,7 @@ Step wait_for_moves(const Op& op, Warp& warp, u32 lanes) {
 
 Step copy(const Op& op, Warp& warp, u32 lanes) {
   if (const Step step = one_lane(op, warp, lanes); step != Step::next) return step;
+  if (const Step step = check_pair(op, warp, op.extra); step != Step::next) return step;
   const int lane = std::countr_zero(lanes);
   const auto shape = static_cast<tensor::CopyShape>(op.mode);
   const TensorAddress at(warp.row32(op.a)[lane] + static_cast<u32>(op.value));

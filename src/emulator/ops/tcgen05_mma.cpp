@@ -264,6 +264,8 @@ class Product {
 
 Step tcgen05_multiply(const Op& op, Warp& warp, u32 lanes) {
   if (const Step step = one_lane(op, warp, lanes); step != Step::next) return step;
+  const auto blocks = static_cast<u32>(Tcgen05Mma::unpack(op.value).name.blocks);
+  if (const Step step = check_pair(op, warp, blocks); step != Step::next) return step;
   return Product(op, warp, std::countr_zero(lanes)).run();
 }
 

@@ -14,6 +14,8 @@ bool same_in_warp(const Op& op, Warp& warp, Slot slot, std::uint32_t lanes, cons
                   std::uint32_t& value);
 /// Of what one thread issues: a finding where several lanes do.
 Step one_lane(const Op& op, Warp& warp, std::uint32_t lanes);
+/// Of .cta_group `blocks`: a finding where 2 and the cluster is not made of pairs.
+Step check_pair(const Op& op, Warp& warp, std::uint32_t blocks);
 /// Whether a shared memory descriptor says what can be; reports what cannot.
 Step check_matrix(const Op& op, Warp& warp, int lane, const char* matrix, std::uint64_t bits,
                   int lines, bool mn_major, int element_bytes);

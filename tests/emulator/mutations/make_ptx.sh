@@ -5,6 +5,7 @@ cd "$(dirname "$0")" || exit 1
 for source in ${*:-*.cu}; do
   case $source in
     mx_tile.cu | nvfp4_tile.cu | attention.cu) target=compute_120f ;;
+    nvfp4_tensor.cu | tensor_pair.cu) target=compute_100f ;;
     *) target=compute_90a ;;
   esac
   nvcc -ptx -arch=$target -lineinfo -fmad=false -o - "$source" |
