@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "emulator/machine/memory_words.hpp"
+#include "emulator/memory/tensor_memory.hpp"
 #include "emulator/ops/tcgen05.hpp"
 
 namespace microscale::emulator {
@@ -58,6 +59,15 @@ void operands(Binder& b, std::size_t wanted) {
              " are needed");
 }
 
+/// The number of columns; one that stands in the text must be one that can be.
+Slot columns(Binder& b) {
+  std::int64_t count = 0;
+  if (b.immediate(b.operand(1), count) &&
+      (count < TensorMemory::least || count > TensorMemory::columns || (count & (count - 1)) != 0))
+    b.refuse("has a number of columns that is no power of two from 32 to 512");
+  return b.source(1, Type::u32);
+}
+
 void allocate(Binder& b) {
   b.op.extra = static_cast<std::uint32_t>(cta_group(b));
   sync_aligned(b);
@@ -65,7 +75,7 @@ void allocate(Binder& b) {
   b.take("b32");
   operands(b, 2);
   shared_address(b, 0, space);
-  b.op.b = b.source(1, Type::u32);
+  b.op.b = columns(b);
   b.use("tcgen05.alloc");
 }
 
@@ -75,7 +85,7 @@ void give_back(Binder& b) {
   b.take("b32");
   operands(b, 2);
   b.op.a = b.source(0, Type::u32);
-  b.op.b = b.source(1, Type::u32);
+  b.op.b = columns(b);
   b.use("tcgen05.dealloc");
 }
 

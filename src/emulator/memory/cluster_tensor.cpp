@@ -132,9 +132,11 @@ bool ClusterMemory::tensor_touch(const Agent& agent, int lane, std::uint32_t ran
         FindingKind::out_of_bounds, agent, lane, true,
         [&] {
           return fmt::format(
-              "{} {} {}: lanes {}-{}, columns {}-{} of tensor memory, which are not all allocated",
-              reporter_.opcode(agent.instruction), verb(mode), what ? what : "registers' words",
-              part.lane, part.lane + part.lanes - 1, part.column, part.column + part.columns - 1);
+              "{} of warp {} {} {}lanes {}-{}, columns {}-{} of tensor memory, which are not all "
+              "allocated",
+              reporter_.opcode(agent.instruction), agent.warp, verb(mode),
+              what ? fmt::format("{}: ", what) : "", part.lane, part.lane + part.lanes - 1,
+              part.column, part.column + part.columns - 1);
         },
         tensor_window | 4 * TensorMemory::word_of(part.lane % TensorMemory::lanes, part.column),
         verb(mode));
