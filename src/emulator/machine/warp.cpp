@@ -330,6 +330,8 @@ std::string Warp::waiting() const {
       const int lane = std::countr_zero(group.lanes);
       text += " waits for " +
               block_->memory().describe_mbarrier(agent(op), mbarrier_address(op, *this, lane));
+    } else if (program_->info[pc].opcode == "tcgen05.alloc") {
+      text += " waits for columns of tensor memory";
     }
   };
   describe(active_);

@@ -150,6 +150,8 @@ bool ClusterMemory::tensor_touch(const Agent& agent, int lane, std::uint32_t ran
   who.unit = kind == AsyncKind::tcgen05 ? Unit::tcgen05 : Unit::tensor_move;
   const Region region = tensor_region(rank);
   const std::uint64_t bytes = std::uint64_t{4} * part.columns;
+  UndefinedBytes told_elsewhere;
+  if (!what) reporter_.undefined = &told_elsewhere;
   for (std::uint32_t row = part.lane; row < part.lane + part.lanes; ++row) {
     const std::uint64_t offset = std::uint64_t{4} * TensorMemory::word_of(row, part.column);
     if (mode != Mode::write && what) {  // a row lies in one page
@@ -173,6 +175,7 @@ bool ClusterMemory::tensor_touch(const Agent& agent, int lane, std::uint32_t ran
     touch(who, region, offset, bytes, {row % warp_lanes, 0}, mode, nullptr,
           [](std::uint8_t*, std::uint64_t, std::uint64_t) {});
   }
+  reporter_.undefined = nullptr;
   return true;
 }
 

@@ -14,7 +14,6 @@
 #include "emulator/ops/families.hpp"
 #include "emulator/ops/matrix.hpp"
 #include "emulator/ops/target.hpp"
-#include "emulator/ops/tcgen05_parts.hpp"
 #include "emulator/tensor/descriptor_check.hpp"
 #include "emulator/tensor/matrix_descriptor.hpp"
 

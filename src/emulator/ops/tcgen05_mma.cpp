@@ -8,7 +8,6 @@
 #include "emulator/machine/block.hpp"
 #include "emulator/ops/families.hpp"
 #include "emulator/ops/tcgen05.hpp"
-#include "emulator/ops/tcgen05_parts.hpp"
 #include "emulator/tensor/matrix_descriptor.hpp"
 
 namespace microscale::emulator {
