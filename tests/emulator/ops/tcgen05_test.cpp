@@ -179,11 +179,13 @@ TEST(Tcgen05, allocation_waits_for_columns_and_permits) {
   const std::string both = kernel(
       "@%q0 bra kept;\ntcgen05.dealloc.cta_group::1.sync.aligned.b32 %r62, 512;\nkept:\n"
       "setp.ne.u32 %q4, %r61, 1;\n@%q4 bra other;\n"
-      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [full], 512;\nld.shared.u32 %r5, "
+      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [full], 512;\nbar.warp.sync "
+      "-1;\nld.shared.u32 %r5, "
       "[full];\n"
       "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r5, 512;\nother:\nbar.sync 0;\n@%q0 bra "
       "taken;\n"
-      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 512;\nld.shared.u32 %r62, "
+      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 512;\nbar.warp.sync "
+      "-1;\nld.shared.u32 %r62, "
       "[base];\ntaken:\n",
       "", 512);
   const Ran ran = testing::launch_words(both, {0}, testing::shaped(1, 128, reverse));
