@@ -27,6 +27,7 @@ struct Tcgen05Case {
   bool ue4m3 = false;
   int swizzle = 0;  // bytes of its row: 0, 32, 64, 128
   bool a_in_tensor = false;
+  bool mn_major_b = false;  // of elements of 8 or 16 bits, without swizzle or with 128 bytes
 
   bool packed() const { return kind.starts_with("mxf4"); }
   bool small() const { return kind.ends_with("f8f6f4"); }
@@ -44,6 +45,7 @@ struct Tcgen05Case {
   std::uint32_t descriptor(int scale_id_a = 0, int scale_id_b = 0) const {
     const auto u = [](int value) { return static_cast<std::uint32_t>(value); };
     std::uint32_t bits = format(a) << 7 | format(b) << 10 | u(n / 8) << 17;
+    if (mn_major_b) bits |= 1u << 16;
     if (scales.empty()) return bits | 1u << 4 | u(m / 16) << 24;
     return bits | u(scale_id_b) << 4 | (ue4m3 ? 0u : 1u << 23) | u(m / 128) << 27 |
            u(scale_id_a) << 29;
@@ -121,10 +123,37 @@ class Tcgen05Operands {
   std::vector<std::uint8_t> image() const {
     std::vector<std::uint8_t> bytes(image_bytes);
     place(a_, what.a, what.m, bytes.data() + a_at);
-    place(b_, what.b, what.n, bytes.data() + b_at);
+    if (what.mn_major_b)
+      place_across(b_, what.n, bytes.data() + b_at);
+    else
+      place(b_, what.b, what.n, bytes.data() + b_at);
     place_scales(a_, what.m, bytes.data() + sfa_at);
     place_scales(b_, what.n, bytes.data() + sfb_at);
     return bytes;
+  }
+
+  /// Of B, MN-major: elements of a chunk of 16 bytes are neighbours in N. Eight K are a core (or an
+  /// atom of 1024 bytes of the swizzle); those along K follow each other, then those along N.
+  std::uint64_t across_descriptor(std::uint32_t start, int step) const {
+    const auto groups = static_cast<std::uint64_t>(what.k() * what.steps / 8);
+    const std::uint64_t core = what.swizzle ? 1024 : 128;
+    start += static_cast<std::uint32_t>(static_cast<std::uint64_t>(step * what.k() / 8) * core);
+    const std::uint64_t along_k = core, along_n = core * groups;
+    const std::uint64_t leading = what.swizzle ? along_n : along_k;
+    const std::uint64_t stride = what.swizzle ? along_k : along_n;
+    return (start >> 4) | leading / 16 << 16 | stride / 16 << 32 | std::uint64_t{1} << 46 |
+           (what.swizzle ? std::uint64_t{2} << 61 : 0);
+  }
+  void place_across(const Tcgen05Matrix& matrix, int rows, std::uint8_t* to) const {
+    const int ks = what.k() * what.steps, bytes = what.k() == 16 ? 2 : 1, per = 16 / bytes;
+    const int core = what.swizzle ? 1024 : 128, width = what.swizzle ? 8 : 1;  // chunks along N
+    for (int row = 0; row < rows; ++row)
+      for (int k = 0; k < ks; ++k) {
+        const int chunk = row / per, turn = what.swizzle ? k % 8 : 0;
+        const int at_byte = chunk / width * core * (ks / 8) + k / 8 * core + k % 8 * 16 * width +
+                            ((chunk % width) ^ turn) * 16 + row % per * bytes;
+        std::memcpy(to + at_byte, &matrix.codes[at(row, k, ks)], static_cast<std::size_t>(bytes));
+      }
   }
 
   /// Of the matrix at byte `start`, advanced by `step` instructions.
@@ -293,15 +322,16 @@ inline std::string tcgen05_kernel(const Tcgen05Operands& operands) {
       copy(Tcgen05Operands::sfa_at, "%r11", 1);
       copy(Tcgen05Operands::sfb_at, "%r12", (what.n + 127) / 128);
     }
-    text += "mov.b64 %rd2, " +
-            number(operands.matrix_descriptor(Tcgen05Operands::a_at, what.m, step)) +
-            ";\nmov.b64 %rd3, " +
-            number(operands.matrix_descriptor(Tcgen05Operands::b_at, what.n, step)) +
-            ";\nmov.b32 %r8, " + number(what.descriptor()) +
-            ";\ntcgen05.mma.cta_group::1.kind::" + what.kind + what.scales + " [%r10], " +
-            (what.a_in_tensor ? "[%r13+" + std::to_string(8 * step) + "]" : "%rd2") +
-            ", %rd3, %r8, " + (what.scale_vector ? "[%r11], [%r12], " : "") + (step ? "1" : "0") +
-            ";  // step " + std::to_string(step) + "\n";
+    text +=
+        "mov.b64 %rd2, " + number(operands.matrix_descriptor(Tcgen05Operands::a_at, what.m, step)) +
+        ";\nmov.b64 %rd3, " +
+        number(what.mn_major_b ? operands.across_descriptor(Tcgen05Operands::b_at, step)
+                               : operands.matrix_descriptor(Tcgen05Operands::b_at, what.n, step)) +
+        ";\nmov.b32 %r8, " + number(what.descriptor()) +
+        ";\ntcgen05.mma.cta_group::1.kind::" + what.kind + what.scales + " [%r10], " +
+        (what.a_in_tensor ? "[%r13+" + std::to_string(8 * step) + "]" : "%rd2") + ", %rd3, %r8, " +
+        (what.scale_vector ? "[%r11], [%r12], " : "") + (step ? "1" : "0") + ";  // step " +
+        std::to_string(step) + "\n";
   }
   text +=
       "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [full];\nmultiplied:\n"
@@ -310,13 +340,15 @@ inline std::string tcgen05_kernel(const Tcgen05Operands& operands) {
       "tcgen05.fence::after_thread_sync;  // the product\n"
       "shl.b32 %r5, %r4, 21;\nadd.u32 %r6, %r10, %r5;\nmul.wide.u32 %rd5, %r0, " +
       std::to_string(4 * what.n) + ";\nadd.s64 %rd5, %rd0, %rd5;\n";
+  // M of 64 has the first 16 of each 32 lanes.
+  if (what.m == 64) text += "and.b32 %r14, %r0, 16;\nsetp.ne.u32 %p5, %r14, 0;\n";
   for (int column = 0; column < what.n; column += 8) {
     std::string list;
     for (int i = 0; i < 8; ++i) list += (i ? ", %d" : "%d") + std::to_string(i);
     text += "tcgen05.ld.sync.aligned.32x32b.x8.b32 {" + list + "}, [%r6+" + std::to_string(column) +
             "];\ntcgen05.wait::ld.sync.aligned;  // D\n";
     for (int i = 0; i < 8; ++i)
-      text += "st.global.u32 [%rd5+" +
+      text += std::string(what.m == 64 ? "@!%p5 " : "") + "st.global.u32 [%rd5+" +
               std::to_string(Tcgen05Operands::header + Tcgen05Operands::image_bytes +
                              4u * static_cast<std::uint32_t>(column + i)) +
               "], %d" + std::to_string(i) + ";\n";

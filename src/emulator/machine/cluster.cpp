@@ -63,12 +63,7 @@ Cluster::Cluster(LaunchState& launch, std::uint64_t* counts)
 void Cluster::begin(std::uint64_t number) {
   const LaunchShape& shape = launch_.shape;
   memory_.begin(static_cast<std::uint32_t>(number));
-  const std::uint64_t across = shape.grid[0] / shape.cluster[0],
-                      down = shape.grid[1] / shape.cluster[1];
-  const std::uint32_t origin[3] = {
-      static_cast<std::uint32_t>(number % across) * shape.cluster[0],
-      static_cast<std::uint32_t>(number / across % down) * shape.cluster[1],
-      static_cast<std::uint32_t>(number / across / down) * shape.cluster[2]};
+  const std::array<std::uint32_t, 3> origin = shape.origin(number);
   warps_.clear();
   round_start_ = round_length_ = 0;
   barrier_lanes_ = 0;

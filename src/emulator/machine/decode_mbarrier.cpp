@@ -1,4 +1,4 @@
-// mbarrier, bulk copies, tensor copies and asynchronous stores.
+// mbarrier, bulk copies, tensor copies, asynchronous stores and cluster launch control.
 #include <string>
 #include <vector>
 
@@ -186,9 +186,51 @@ void groups(Binder& b) {
   b.use("async.wait");
 }
 
+// try_cancel: the two addresses in op.list; query_cancel: an answer of 128 bits in op.a.
+void launch_control(Binder& b) {
+  if (b.take("try_cancel")) {
+    const Space space = b.take("shared::cta") ? Space::shared : Space::generic;
+    const bool completes = b.take("async") && b.take(word_of_completion);
+    b.op.mode = b.take("multicast::cluster::all") ? 1 : 0;
+    if (!b.take("b128") || !completes) return b.refuse("is not known in this form");
+    std::vector<std::uint32_t> list;
+    for (const std::size_t position : {0u, 1u}) push(b, list, position, space);
+    for (const std::size_t at : {1u, 6u})  // a row of 32 bits is an address of shared memory
+      if (!list[at]) list[at + 3] = static_cast<std::uint32_t>(Space::shared);
+    b.lists(list);
+    return b.use("cluster.try_cancel");
+  }
+  b.take("query_cancel");
+  b.take("b128");
+  b.op.a = b.source(1, Type::b128);
+  if (b.take("is_canceled")) {
+    b.take("pred");
+    b.op.d = b.predicate_destination(b.operand(0));
+    return b.use("cluster.cancelled");
+  }
+  const std::string_view what = b.take_one_of(
+      {"get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z"});
+  b.take("b32");
+  std::vector<std::uint32_t> slots;
+  if (what == "get_first_ctaid") {
+    if (!b.take("v4") || b.operand(0).parts.size() != 4) return b.refuse("needs .v4");
+    for (const ptx::Operand& each : b.operand(0).parts)
+      slots.push_back(b.destination(each, Type::b32));
+  } else if (!what.empty()) {
+    slots.push_back(b.destination(0, Type::b32));
+    b.op.mode = static_cast<std::uint8_t>(what.back() - 'x');
+  } else {
+    return b.refuse("is not known in this form");
+  }
+  b.op.extra = static_cast<std::uint32_t>(slots.size());
+  b.lists(slots);
+  b.use("cluster.first");
+}
+
 }  // namespace
 
 bool decode_mbarrier(Binder& b) {
+  if (b.in.opcode == "clusterlaunchcontrol") return launch_control(b), true;
   if (b.in.opcode == "mbarrier") return mbarrier(b), true;
   if (b.in.opcode == "st") return store(b), true;
   if (b.in.opcode != "cp") return false;

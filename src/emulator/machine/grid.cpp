@@ -1,7 +1,6 @@
 #include "emulator/machine/grid.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <memory>
 
@@ -34,9 +33,8 @@ std::size_t waiting_room(const LaunchState& launch, std::size_t threads) {
 // One host thread: begins clusters as long as there are any, and goes on with those that waited.
 class Worker {
  public:
-  Worker(LaunchState& launch, std::atomic<std::uint64_t>& next, std::size_t room,
-         std::uint64_t* counts)
-      : launch_(launch), next_(next), room_(room), counts_(counts) {}
+  Worker(LaunchState& launch, std::size_t room, std::uint64_t* counts)
+      : launch_(launch), room_(room), counts_(counts) {}
 
   void run() {
     while (!launch_.stopped) {
@@ -57,18 +55,15 @@ class Worker {
   // The next of the grid, or null: there is none, or no room for one more that may wait.
   std::unique_ptr<Cluster> begun() {
     if (waiting_.size() >= room_) return nullptr;
-    const std::uint64_t clusters = launch_.shape.blocks() / launch_.shape.cluster_blocks();
-    if (next_.load() >= clusters) return nullptr;
-    const std::uint64_t number = next_++;
-    if (number >= clusters) return nullptr;
+    const std::optional<std::uint64_t> number = launch_.take_cluster();
+    if (!number) return nullptr;
     std::unique_ptr<Cluster> cluster =
         ended_ ? std::move(ended_) : std::make_unique<Cluster>(launch_, counts_);
-    cluster->begin(number);
+    cluster->begin(*number);
     return cluster;
   }
 
   LaunchState& launch_;
-  std::atomic<std::uint64_t>& next_;
   const std::size_t room_;
   std::uint64_t* counts_;
   std::unique_ptr<Cluster> ended_;  // whose memory the next one takes
@@ -78,12 +73,11 @@ class Worker {
 }  // namespace
 
 void run_grid(LaunchState& launch, std::vector<std::vector<std::uint64_t>>& counts) {
-  std::atomic<std::uint64_t> next{0};
   const std::size_t room = waiting_room(launch, counts.size());
   parallel_for(static_cast<std::int64_t>(counts.size()), static_cast<int>(counts.size()),
                [&](std::int64_t index) {
                  auto& own = counts[static_cast<std::size_t>(index)];
-                 Worker(launch, next, room, own.empty() ? nullptr : own.data()).run();
+                 Worker(launch, room, own.empty() ? nullptr : own.data()).run();
                });
 }
 

@@ -1,9 +1,11 @@
 // What all blocks of one launch share.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "emulator/machine/kernel_printf.hpp"
 #include "emulator/machine/program.hpp"
@@ -24,6 +26,14 @@ struct LaunchShape {
   std::uint32_t threads() const { return block[0] * block[1] * block[2]; }
   std::uint32_t cluster_blocks() const { return cluster[0] * cluster[1] * cluster[2]; }
   std::uint64_t blocks() const { return std::uint64_t{grid[0]} * grid[1] * grid[2]; }
+  std::uint64_t clusters() const { return blocks() / cluster_blocks(); }
+  /// The first block of cluster `number`, x fastest.
+  std::array<std::uint32_t, 3> origin(std::uint64_t number) const {
+    const std::uint64_t across = grid[0] / cluster[0], down = grid[1] / cluster[1];
+    return {static_cast<std::uint32_t>(number % across) * cluster[0],
+            static_cast<std::uint32_t>(number / across % down) * cluster[1],
+            static_cast<std::uint32_t>(number / across / down) * cluster[2]};
+  }
 };
 
 /// Of each block, behind its own: zeros, for kernels that name them (Program::reserved_shared).
@@ -41,10 +51,17 @@ struct LaunchState {
   PrintedText printed = {};          // by printf
   std::function<bool()> keep_going = {};  // false: the caller stops the launch
 
-  std::atomic<std::uint64_t> executed{0};  // warp-instructions
-  std::atomic<bool> stopped{false};        // after a fatal finding, or by the caller
-  std::atomic<bool> interrupted{false};    // by the caller
+  std::atomic<std::uint64_t> next_cluster{0};  // that has not begun, nor was cancelled
+  std::atomic<std::uint64_t> executed{0};      // warp-instructions
+  std::atomic<bool> stopped{false};            // after a fatal finding, or by the caller
+  std::atomic<bool> interrupted{false};        // by the caller
 
+  /// The number of a cluster, which is the caller's to begin, or to tell who cancelled it.
+  std::optional<std::uint64_t> take_cluster() {
+    if (next_cluster.load() >= shape.clusters()) return std::nullopt;
+    const std::uint64_t number = next_cluster++;
+    return number < shape.clusters() ? std::optional(number) : std::nullopt;
+  }
   /// Of a block, static and dynamic.
   std::uint64_t shared_bytes() const {
     return static_cast<std::uint64_t>(program.shared_bytes) + shape.dynamic_shared_bytes;

@@ -50,4 +50,28 @@ void ClusterMemory::store_async(const Agent& agent, const WarpAccess& to,
   warp_of(agent).know.clock.tick(warp_of(agent).slot);
 }
 
+void ClusterMemory::launch_answer(const Agent& agent, int lane, std::uint64_t to,
+                                  std::uint64_t mbarrier, const std::uint32_t (&answer)[4],
+                                  bool last) {
+  AsyncCopy copy;
+  Toucher reads = toucher(agent), writes = toucher(agent);
+  Region region;
+  if (refused_time_ && warp_of(agent).know.clock[refused_slot_] >= refused_time_)
+    reporter_.say(FindingKind::misuse, agent, lane, false, [&] {
+      return fmt::format(
+          "lane {} asks for another cluster behind an answer that there is none: undefined", lane);
+    });
+  if (!aligned(agent, lane, to, 16, Mode::write) ||
+      !resolve(agent, lane, to, 16, Mode::write, region) ||
+      !prepare_bulk(agent, lane, mbarrier, 16, copy, reads, writes))
+    return;
+  if (last) refused_slot_ = writes.slot, refused_time_ = writes.time;
+  copy.to_shared = true;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(answer);
+  copy.data.assign(bytes, bytes + 16);
+  move_row(writes, lane, to, 16, Mode::write, nullptr, nullptr);
+  copy.pieces.push_back({region.data + (to - region.begin), 0, 16});
+  launch_copy(agent, std::move(copy));
+}
+
 }  // namespace microscale::emulator

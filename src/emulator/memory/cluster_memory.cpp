@@ -47,11 +47,13 @@ void ClusterMemory::begin(std::uint32_t number) {
   arriving_.clear(), met_.clear();
   ended_ = 0;
   copies_.clear();
+  refused_time_ = 0;
   random_ = launch_.options.seed ^ (0x9e37'79b9'7f4a'7c15u * (std::uint64_t{number} + 1));
   for (std::uint32_t i = 0; i < warp_count(); ++i) {
     WarpMemory& warp = warps_[i];
     warp.know.clear();
     warp.tensor_after.clear();
+    warp.tensor_lanes = 0;
     warp.slot = i;
     warp.epoch = 1;
     warp.know.clock.set(i, 1);

@@ -153,6 +153,10 @@ class ClusterMemory {
   /// this warp knew.
   void store_async(const Agent& agent, const WarpAccess& to, const std::uint8_t* values,
                    const std::uint64_t* mbarrier);
+  /// The answer to a clusterlaunchcontrol.try_cancel, 16 bytes of shared memory, tells `mbarrier`.
+  /// `last`: it says no, and no thread that knows it may ask again.
+  void launch_answer(const Agent& agent, int lane, std::uint64_t to, std::uint64_t mbarrier,
+                     const std::uint32_t (&answer)[4], bool last);
   /// cp.async.bulk.tensor, tiled mode: `map` is the generic address of a descriptor
   /// (tensor_map.hpp), `coordinates` innermost first. Loads complete at `mbarrier`, stores in the
   /// bulk group.
@@ -256,10 +260,11 @@ class ClusterMemory {
   RecordLog log_;  // of accesses to shared memory
   Reporter reporter_;
   std::vector<Barrier> barriers_;
-  std::uint32_t barrier_slots_ = 0;  // taken since begin
-  Knowledge arriving_, met_;         // at barrier.cluster: of this phase, of the one before
-  std::uint32_t ended_ = 0;          // bits of blocks
-  std::vector<AsyncCopy> copies_;    // on their way, oldest first
+  std::uint32_t barrier_slots_ = 0;                    // taken since begin
+  std::uint32_t refused_slot_ = 0, refused_time_ = 0;  // when it is known that no launch is left
+  Knowledge arriving_, met_;       // at barrier.cluster: of this phase, of the one before
+  std::uint32_t ended_ = 0;        // bits of blocks
+  std::vector<AsyncCopy> copies_;  // on their way, oldest first
   std::uint64_t random_ = 0, sequence_ = 0, writes_ = 0;
 };
 

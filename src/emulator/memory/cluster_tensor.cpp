@@ -1,6 +1,7 @@
 // Tensor memory as the warps of a cluster use it: allocation, who may touch what when, fences,
 // waits and commits of tcgen05.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include <fmt/format.h>
@@ -148,6 +149,7 @@ bool ClusterMemory::tensor_touch(const Agent& agent, int lane, std::uint32_t ran
   who.slot = slot_of(warp, kind);
   who.time = warp.committed[index_of(kind)] + 1;
   who.unit = kind == AsyncKind::tcgen05 ? Unit::tcgen05 : Unit::tensor_move;
+  if (kind == AsyncKind::tcgen05) warp.tensor_lanes |= 1u << lane;
   const Region region = tensor_region(rank);
   const std::uint64_t bytes = std::uint64_t{4} * part.columns;
   UndefinedBytes told_elsewhere;
@@ -215,6 +217,13 @@ void ClusterMemory::tensor_commit(const Agent& agent, int lane, std::uint64_t mb
   Barrier* barrier = barrier_at(agent, lane, mbarrier, "names for a tcgen05.commit");
   if (!barrier) return;
   WarpMemory& warp = warp_of(agent);
+  if (warp.tensor_lanes && !(warp.tensor_lanes >> lane & 1))
+    reporter_.say(FindingKind::misuse, agent, lane, false, [&] {
+      return fmt::format(
+          "lane {} commits, and lane {} has begun the products and copies of the warp: a commit "
+          "tells of its own thread's work only",
+          lane, std::countr_zero(warp.tensor_lanes));
+    });
   AsyncCopy copy;
   copy.kind = AsyncKind::tcgen05;
   copy.warp = warp.slot;

@@ -48,6 +48,7 @@ struct WarpMemory {
   std::array<Allocation*, 4> last{};  // that it touched; a kernel has a few buffers in turn
   std::uint32_t last_next = 0;
   std::uint32_t committed[async_kinds] = {};  // groups
+  std::uint32_t tensor_lanes = 0;             // that have begun products or copies of tcgen05
   Clock tensor_after;  // what a tcgen05.fence::after_thread_sync of its own has made known
   // The first wait for cp.async since lanes were synchronised: each lane knows its own copies only.
   std::uint32_t waited_epoch = ~0u, waited_slot = 0, waited_before = 0;

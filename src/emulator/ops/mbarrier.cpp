@@ -1,4 +1,6 @@
-// mbarrier objects, bulk copies, tensor copies and asynchronous stores, lane by lane.
+// mbarrier objects, bulk copies, tensor copies, asynchronous stores and cluster launch control,
+// lane by lane.
+#include <algorithm>
 #include <cstring>
 
 #include "emulator/ops/address.hpp"
@@ -163,6 +165,78 @@ Step tensor(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
+// An answer to try_cancel: the first block of a cluster that will not begin, and `cancelled`, or
+// `nothing`. Programs cannot look into it but by query_cancel.
+constexpr u32 cancelled = 0xC1C0'0001u, nothing = 0xC1C0'0000u;
+
+/// Whether a launch is cancelled while there is one: under AsyncPolicy::random by chance.
+bool lets_cancel(const Warp& warp, const Agent& agent) {
+  const MemoryOptions& options = warp.block().launch().memory.options;
+  if (options.policy != AsyncPolicy::random) return true;
+  u64 mixed = (options.seed + 1) * 0x9e37'79b9'7f4a'7c15u + agent.block * 0x5851'f42d'4c95'7f2du;
+  mixed += warp.now();
+  mixed ^= mixed >> 29;
+  return (mixed * 0xbf58'476d'1ce4'e5b9u >> 40) % 4 != 0;
+}
+
+/// op.mode bit 0: the answer goes to every block of the cluster, at the same place.
+Step try_cancel(const Op& op, Warp& warp, u32 lanes) {
+  LaunchState& launch = warp.block().launch();
+  const Agent agent = warp.agent(op);
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const auto number = lets_cancel(warp, agent) ? launch.take_cluster() : std::nullopt;
+    u32 answer[4] = {0, 0, 0, nothing};
+    if (number) {
+      const auto first = launch.shape.origin(*number);
+      std::copy(first.begin(), first.end(), answer);
+      answer[3] = cancelled;
+    }
+    const u64 to = listed(op, warp, 0, i), mbarrier = listed(op, warp, 1, i);
+    const u32 blocks = (op.mode & 1) ? launch.shape.cluster_blocks() : 0;
+    if (!blocks) warp.block().memory().launch_answer(agent, i, to, mbarrier, answer, !number);
+    for (u32 rank = 0; rank < blocks; ++rank)
+      warp.block().memory().launch_answer(agent, i, cluster_shared(rank, to),
+                                          cluster_shared(rank, mbarrier), answer, !number);
+  }
+  return Step::next;
+}
+
+/// Words 2 and 3 of an answer; false after a finding.
+bool answered(const Op& op, Warp& warp, int lane, bool wants_block) {
+  const u32 state = static_cast<u32>(warp.row64(op.a + row_bytes_64)[lane] >> 32);
+  if (state == cancelled || (state == nothing && !wants_block)) return true;
+  warp.report(op, FindingKind::misuse, lane,
+              state == nothing ? "asks for the block of a launch that was not cancelled"
+                               : "asks about 16 bytes that are no answer of try_cancel",
+              true);
+  return false;
+}
+
+Step is_cancelled(const Op& op, Warp& warp, u32 lanes) {
+  u32 yes = 0;
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    if (!answered(op, warp, i, false)) return Step::stop;
+    if (static_cast<u32>(warp.row64(op.a + row_bytes_64)[i] >> 32) == cancelled) yes |= 1u << i;
+  }
+  warp.set_predicate(op.d, lanes, yes);
+  return Step::next;
+}
+
+/// op.list: rows for x, y, z and a fourth word, from coordinate op.mode on; op.extra of them.
+Step first_block(const Op& op, Warp& warp, u32 lanes) {
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    if (!answered(op, warp, i, true)) return Step::stop;
+    const u64 low = warp.row64(op.a)[i], high = warp.row64(op.a + row_bytes_64)[i];
+    const u32 words[4] = {static_cast<u32>(low), static_cast<u32>(low >> 32),
+                          static_cast<u32>(high), 0};
+    for (u32 k = 0; k < op.extra; ++k) warp.row32(op.list[k])[i] = words[op.mode + k];
+  }
+  return Step::next;
+}
+
 }  // namespace
 
 Family mbarrier_family() {
@@ -180,6 +254,9 @@ Family mbarrier_family() {
       {"st.async", store},
       {"cp.tensor.load", tensor<true>},
       {"cp.tensor.store", tensor<false>},
+      {"cluster.try_cancel", try_cancel},
+      {"cluster.cancelled", is_cancelled},
+      {"cluster.first", first_block},
   };
   return entries;
 }

@@ -254,6 +254,7 @@ constexpr Rule rules[] = {
     {"tcgen05", "kind::mxf4nvf4 -scale_vec::* -block16 -block32", none},
     {"tcgen05", "shift", datacenter_a, 8, 6},
     {"clusterlaunchcontrol", "", sm100, 8, 6},
+    {"clusterlaunchcontrol", "multicast::cluster::all", blackwell_specific, 8, 6},
 };
 
 }  // namespace

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "emulator/tensor/matrix_descriptor.hpp"
 
 namespace microscale::emulator::tensor {
@@ -57,8 +55,8 @@ DescriptorProblem tcgen05_descriptor_problem(std::uint64_t bits, int lines, bool
     return {false, fmt::format("has the swizzle {}, which this machine does not model: 0 none, 2 "
                                "128 bytes, 4 64 bytes, 6 32 bytes",
                                mode)};
-  const auto across = static_cast<std::uint32_t>(lines * element_bytes);
-  return placement_problem(tcgen05_descriptor(bits), mn_major ? std::min(across, 16u) : 32,
+  return placement_problem(tcgen05_descriptor(bits),
+                           mn_major ? static_cast<std::uint32_t>(lines * element_bytes) : 32,
                            mn_major);
 }
 

@@ -133,6 +133,14 @@ TEST(ClusterTensor, a_commit_releases_no_stores_of_its_thread) {
   EXPECT_EQ(tensor.count(race), 1);
 }
 
+TEST(ClusterTensor, a_commit_tells_of_its_own_thread_only) {
+  Tensor tensor;
+  tensor.multiply();
+  tensor.memory->tensor_commit(products, 3, ready);
+  EXPECT_EQ(tensor.count(misuse), 1);
+  EXPECT_NE(tensor.machine.first().find("lane 0 has begun"), std::string::npos);
+}
+
 TEST(ClusterTensor, columns_must_be_allocated_written_and_given_back) {
   Tensor tensor;
   tensor.load();
