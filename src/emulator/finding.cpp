@@ -49,10 +49,53 @@ AddressSpace space_of(const Finding& finding) {
   return window == 0               ? AddressSpace::global
          : window == shared_window ? AddressSpace::shared
          : window == local_window  ? AddressSpace::local
+         : window == tensor_window ? AddressSpace::tensor
                                    : AddressSpace::other;
 }
 
+namespace {
+
+/// Of tensor memory; "" where nothing is special there.
+std::string tensor_words(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::uninitialised_memory:
+      return "tensor memory is read where no product, copy or store has written";
+    case FindingKind::out_of_bounds:
+      return "columns of tensor memory are used that were not allocated, or no longer are";
+    case FindingKind::missing_wait:
+      return "a product, copy, load or store of tensor memory is still under way";
+    case FindingKind::missing_fence:
+      return "nothing orders the tensor memory accesses of the two threads, though they have met";
+    default:
+      return "";
+  }
+}
+
+std::string tensor_cure(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::uninitialised_memory:
+      return "copy the scales of every row and step (tcgen05.cp), and let the first product of a "
+             "tile not accumulate";
+    case FindingKind::out_of_bounds:
+      return "add up the columns that the kernel uses, begin at the address that tcgen05.alloc "
+             "wrote, and give them back last";
+    case FindingKind::missing_wait:
+      return "wait at the mbarrier of a tcgen05.commit behind the product or copy; behind loads "
+             "and "
+             "stores, tcgen05.wait::ld or ::st in the warp that made them, and a barrier";
+    case FindingKind::missing_fence:
+      return "put tcgen05.fence::before_thread_sync before the barrier in the one thread, and "
+             "tcgen05.fence::after_thread_sync behind it in the other";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
 std::string cuda_words(const Finding& finding) {
+  if (space_of(finding) == AddressSpace::tensor)
+    if (std::string words = tensor_words(finding.kind); !words.empty()) return words;
   const bool shared = space_of(finding) == AddressSpace::shared;
   switch (finding.kind) {
     case FindingKind::uninitialised_register:
@@ -97,6 +140,8 @@ std::string cuda_words(const Finding& finding) {
 }
 
 std::string cure_of(const Finding& finding) {
+  if (space_of(finding) == AddressSpace::tensor)
+    if (std::string cure = tensor_cure(finding.kind); !cure.empty()) return cure;
   const bool shared = space_of(finding) == AddressSpace::shared;
   switch (finding.kind) {
     case FindingKind::uninitialised_register:
@@ -121,7 +166,8 @@ std::string cure_of(const Finding& finding) {
                  : "use atomics, a __threadfence() with a flag, separate elements, or two launches";
     case FindingKind::missing_wait:
       return "wait before this line: __pipeline_wait_prior and __syncthreads(), the mbarrier's "
-             "phase, or wgmma's wait_group; and count the stages in flight again";
+             "phase (of products out of tensor memory, behind tcgen05.commit), or wgmma's "
+             "wait_group; and count the stages in flight again";
     case FindingKind::missing_fence:
       return "put fence.proxy.async between the stores and the copy or product";
     case FindingKind::divergent_aligned:

@@ -13,7 +13,7 @@ class FindingSink {
 };
 
 /// The last part of cuda_words and cure_of: which memory an address is in.
-enum class AddressSpace : std::uint8_t { none, global, shared, local, other };
+enum class AddressSpace : std::uint8_t { none, global, shared, local, tensor, other };
 AddressSpace space_of(const Finding& finding);
 
 /// "shuffles.h:40, inlined at file.cu:14", or the source alone.

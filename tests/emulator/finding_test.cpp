@@ -53,4 +53,17 @@ TEST(Finding, has_a_cure_for_the_place_of_a_race) {
   EXPECT_NE(cuda_words(finding).find("global memory"), std::string::npos);
 }
 
+TEST(Finding, has_words_and_cures_of_tensor_memory) {
+  Finding finding;
+  finding.address = 0x0600'0000'0000'0000;
+  finding.kind = FindingKind::missing_fence;
+  EXPECT_NE(cure_of(finding).find("after_thread_sync"), std::string::npos);
+  finding.kind = FindingKind::missing_wait;
+  EXPECT_NE(cure_of(finding).find("tcgen05.commit"), std::string::npos);
+  finding.kind = FindingKind::uninitialised_memory;
+  EXPECT_NE(cuda_words(finding).find("tensor memory"), std::string::npos);
+  finding.kind = FindingKind::misuse;
+  EXPECT_FALSE(cure_of(finding).empty());
+}
+
 }  // namespace microscale::emulator

@@ -53,6 +53,28 @@ TEST(ExplainMma, the_probe_finds_what_the_formulas_say) {
   }
 }
 
+TEST(ExplainMma, of_tcgen05_says_bytes_lanes_and_columns) {
+  const Json json = explained({"mma", "mxf4nvf4", "m128n64k64"});
+  EXPECT_EQ(json["instruction"], "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16");
+  EXPECT_EQ(json["instruction_descriptor"], 0x8100480);
+  EXPECT_EQ(json["a"].size(), 128u * 2);
+  const Json& chunk =
+      json["a"][2 * 11 + 1];  // row 11, k 32: the swizzle's row 3 turns chunk 1 to 2
+  EXPECT_EQ(chunk["row"], 11);
+  EXPECT_EQ(chunk["k"], 32);
+  EXPECT_EQ(chunk["byte"], 1024 + 3 * 128 + 2 * 16);
+  const Json& scale = json["scales_a"][4 * 77 + 3];
+  EXPECT_EQ(scale["lane"], 77 % 32);
+  EXPECT_EQ(scale["column"], 2);
+  EXPECT_EQ(scale["byte"], 3);
+  const Json pair = explained({"mma", "f16", "m256n128k16"});
+  EXPECT_EQ(pair["instruction"], "tcgen05.mma.cta_group::2.kind::f16");
+  EXPECT_EQ(pair["b"].size(), 64u * 2);
+  EXPECT_FALSE(pair.contains("scales_a"));
+  EXPECT_EQ(explained({"mma", "mxf8f6f4", "m128n8k32", "--elements", "e4m3,e2m1"})["b_elements"],
+            "e2m1");
+}
+
 TEST(ExplainMma, containers_and_selectors_show) {
   const Json json = explained({"mma", "mxf8f6f4", "m16n8k32", "--select-b", "1,2"});
   EXPECT_EQ(json["a"][0]["low_bit"], 2);

@@ -1,6 +1,7 @@
 // explain mma KIND SHAPE: which lane, register and byte of mma.sync holds which element, which lane
 // and byte supplies which scale.
 #include "explain_mma.hpp"
+#include "explain_tcgen05.hpp"
 
 #include <fmt/format.h>
 
@@ -258,6 +259,13 @@ nlohmann::ordered_json to_json(const MmaMaps& maps) {
 
 int run_explain_mma(const std::vector<std::string>& words, const MmaWords& options,
                     Console& console) {
+  if (words.size() == 2 && is_tcgen05_shape(words[1])) {
+    if (options.probe || !(options.select_a + options.select_b + options.svg).empty())
+      throw Error(ErrorCode::invalid_argument,
+                  "--probe, --select-a, --select-b and --svg are for mma.sync, of 16 rows");
+    explain_tcgen05(words[0], words[1], options.elements, console);
+    return exit_success;
+  }
   const ExplainMmaCommand command = command_from(words, options);
   if (!command.svg.empty()) take(place_of_named_file(command.svg));
   const MmaMaps maps = mma_maps(command);
