@@ -93,6 +93,14 @@ TEST(ExplainMma, prints_tables_and_says_what_is_modelled) {
             std::string::npos);
 }
 
+TEST(ExplainMma, prints_the_tables_of_tcgen05) {
+  const Outcome outcome = microscale({"explain", "mma", "mxf8f6f4", "m256n64k32"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* text : {"cta_group::2.kind::mxf8f6f4.block_scale.block32", "3: 16-31",
+                           "Modelled", "Two blocks", "127: 0", "scales of B"})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
+}
+
 TEST(ExplainMma, the_figures_of_the_documentation_are_its_own) {
   const std::filesystem::path figures =
       std::filesystem::path(microscale::testing::test_data()) / "../docs/figures";
@@ -122,6 +130,12 @@ TEST(ExplainMma, refuses_in_one_sentence) {
   refused({"mma", "f16", "m16n8k16", "--select-a", "0,0"}, "selector");
   refused({"mma", "mxf4", "m16n8k64", "--select-a", "1"}, "--select-a");
   refused({"mma", "mxf8f6f4", "m16n8k32", "--elements", "f16"}, "8, 6 or 4 bits");
+  refused({"mma", "mxf4nvf4", "m128n64k32"}, "K of this kind is 64");
+  refused({"mma", "f16", "m128n8k16"}, "in steps of 16");
+  refused({"mma", "s8", "m128n64k32"}, "has no kind 's8'");
+  refused({"mma", "mxf4", "m128n64k64", "--elements", "e4m3"}, "no elements 'e4m3'");
+  refused({"mma", "mxf4", "m128n64k64x"}, "is no shape");
+  refused({"mma", "mxf4", "m128n64k64", "--probe"}, "of 16 rows");
   EXPECT_EQ(microscale({"explain", "mma", "f16", "m16n8k16", "--svg", "/nowhere/at/all.svg"}).code,
             4);
 }
