@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "console.hpp"
 #include "emulator/tensor/matrix_descriptor.hpp"
@@ -217,10 +217,9 @@ void print(const Tcgen05Maps& maps, Console& console) {
                     s.n / 2));
   heading(fmt::format("A, {} x {} {}, and B, {} x {} {}, in shared memory: row or column: k", s.m,
                       s.k, name_of(s.a), s.n, s.k, name_of(s.b)));
-  say(
-      fmt::format("The first 1024 bytes, which {} steps along K share; eight rows or columns more "
-                  "follow 1024 bytes on.",
-                  4));
+  say("The first 1024 bytes, which four steps along K share; eight rows or columns more follow "
+      "1024 "
+      "bytes on.");
   console.print(shared_table(maps).text(console.out));
   heading(fmt::format("D, {} x {} f32, in tensor memory", s.m, s.n));
   say(rows == 64
