@@ -72,7 +72,7 @@ void allocate(Binder& b) {
   b.op.extra = static_cast<std::uint32_t>(cta_group(b));
   sync_aligned(b);
   const Space space = b.take("shared::cta") ? Space::shared : Space::generic;
-  b.take("b32");
+  if (!b.take("b32")) b.refuse("needs .b32");
   operands(b, 2);
   shared_address(b, 0, space);
   b.op.b = columns(b);
@@ -82,7 +82,7 @@ void allocate(Binder& b) {
 void give_back(Binder& b) {
   b.op.extra = static_cast<std::uint32_t>(cta_group(b));
   sync_aligned(b);
-  b.take("b32");
+  if (!b.take("b32")) b.refuse("needs .b32");
   operands(b, 2);
   b.op.a = b.source(0, Type::u32);
   b.op.b = columns(b);
@@ -122,7 +122,7 @@ void commit(Binder& b) {
   b.op.extra = static_cast<std::uint32_t>(cta_group(b));
   if (!b.take("mbarrier::arrive::one")) b.refuse("needs .mbarrier::arrive::one");
   const bool shared = b.take("shared::cluster"), multicast = b.take("multicast::cluster");
-  b.take("b64");
+  if (!b.take("b64")) b.refuse("needs .b64");
   operands(b, multicast ? 2 : 1);
   // Without .shared::cluster a register of 32 bits is an address of shared memory, too.
   shared_address(b, 0, shared ? Space::shared : Space::generic);
@@ -146,7 +146,7 @@ void move(Binder& b, bool loads) {
                                                         : lanes16x32bx2;
   const std::string_view times =
       b.take_one_of({"x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128"});
-  b.take("b32");
+  if (!b.take("b32")) b.refuse("needs .b32");
   if (word.empty() || times.empty()) return b.refuse("has no shape or no number of repetitions");
   const int repetitions = std::stoi(std::string(times.substr(1)));
   if (repetitions > most_repetitions(shape))

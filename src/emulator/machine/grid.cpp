@@ -21,10 +21,11 @@ std::size_t waiting_room(const LaunchState& launch, std::size_t threads) {
       static_cast<std::uint64_t>(launch.program.shared_bytes) + launch.shape.dynamic_shared_bytes;
   const std::uint64_t local =
       static_cast<std::uint64_t>(launch.program.local_bytes) * launch.shape.threads();
+  const std::uint64_t tensor = launch.program.tensor_memory ? TensorMemory::bytes : 0;
   constexpr std::uint64_t with_shadow = 5;  // times the bytes of memory
   const std::uint64_t each =
       launch.shape.cluster_blocks() *
-          (warps * Warp::memory_bytes(launch.program) + with_shadow * (shared + local)) +
+          (warps * Warp::memory_bytes(launch.program) + with_shadow * (shared + local + tensor)) +
       4096;
   return static_cast<std::size_t>(
       std::clamp(waiting_bytes / each / threads, least_waiting, most_waiting));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "emulator/memory/access.hpp"
@@ -25,7 +26,8 @@ struct AsyncCopy {
   Agent issuer;
   bool to_shared = false;
   bool arrive = false;  // cp.async.mbarrier.arrive, tcgen05.commit: no bytes, an arrive
-  Knowledge known;      // to who waits for a tcgen05.commit, once it has arrived
+  // Of a tcgen05.commit: what they know who wait for it, once it has arrived.
+  std::unique_ptr<const Knowledge> known = nullptr;
   std::vector<std::uint8_t> data;
   std::vector<AsyncPiece> pieces;
 

@@ -36,7 +36,7 @@ void ClusterMemory::land(std::size_t index) {
     if (barrier.key != copy.barrier || !barrier.live) continue;
     const std::uint64_t phase = barrier.state.phase();
     barrier.arriving.clock.set(beginning_of(copy.issuer.rank), 1);
-    barrier.arriving.join(copy.known);
+    if (copy.known) barrier.arriving.join(*copy.known);
     const MbarrierError error =
         copy.arrive ? barrier.state.arrive(1) : barrier.state.complete(copy.transaction);
     report_misuse(copy.issuer, 0, error, barrier.key);

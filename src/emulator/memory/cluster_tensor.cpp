@@ -235,11 +235,12 @@ void ClusterMemory::tensor_commit(const Agent& agent, int lane, std::uint64_t mb
   // Who waits there knows that the work is done, and what its issuer had waited for when it began
   // it; but not what the issuer itself has stored, which no commit releases.
   const std::uint32_t slot = slot_of(warp, AsyncKind::tcgen05);
-  copy.known = warp.know;
-  copy.known.clock.forget(warp.slot);
-  copy.known.seen.clear();
-  copy.known.clock.set(slot, copy.group);
-  copy.known.tensor.set(slot, copy.group);
+  auto known = std::make_unique<Knowledge>(warp.know);
+  known->clock.forget(warp.slot);
+  known->seen.clear();
+  known->clock.set(slot, copy.group);
+  known->tensor.set(slot, copy.group);
+  copy.known = std::move(known);
   launch_copy(agent, std::move(copy));
 }
 
