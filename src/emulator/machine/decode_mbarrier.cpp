@@ -124,7 +124,8 @@ void tensor(Binder& b) {
   const bool pairs = b.take_one_of({"cta_group::1", "cta_group::2"}) == "cta_group::2";
   if ((multicast || pairs) && !loads)
     return b.refuse("is for copies from global memory that end in an mbarrier");
-  b.take_one_of({"shared::cluster", "shared::cta"});
+  if (b.take_one_of({"shared::cluster", "shared::cta"}) == "shared::cta" && multicast)
+    return b.refuse("goes to several blocks, which needs .shared::cluster");
   b.take("global");
   take_cache_hints(b);
   if (loads)
@@ -200,17 +201,16 @@ void launch_control(Binder& b) {
     b.lists(list);
     return b.use("cluster.try_cancel");
   }
-  b.take("query_cancel");
-  b.take("b128");
+  if (!b.take("query_cancel") || !b.take("b128")) return b.refuse("is not known in this form");
   b.op.a = b.source(1, Type::b128);
   if (b.take("is_canceled")) {
-    b.take("pred");
+    if (!b.take("pred")) b.refuse("needs .pred");
     b.op.d = b.predicate_destination(b.operand(0));
     return b.use("cluster.cancelled");
   }
   const std::string_view what = b.take_one_of(
       {"get_first_ctaid", "get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z"});
-  b.take("b32");
+  if (!b.take("b32")) b.refuse("needs .b32");
   std::vector<std::uint32_t> slots;
   if (what == "get_first_ctaid") {
     if (!b.take("v4") || b.operand(0).parts.size() != 4) return b.refuse("needs .v4");

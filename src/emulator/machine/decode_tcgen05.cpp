@@ -168,8 +168,10 @@ void move(Binder& b, bool loads) {
     b.op.b = static_cast<std::uint32_t>(split);
   }
   std::vector<std::uint32_t> slots;
-  for (const Operand& part : registers.parts)
+  for (const Operand& part : registers.parts) {
+    if (part.kind == Kind::sink) return b.refuse("has _ in place of a register");
     slots.push_back(loads ? b.destination(part, Type::b32) : b.source(part, Type::b32));
+  }
   b.op.mode = static_cast<std::uint8_t>(shape);
   b.op.extra = static_cast<std::uint32_t>(count);
   b.lists(slots);
@@ -184,6 +186,8 @@ int scale_block(Binder& b, tensor::Tcgen05Kind kind) {
       b.take_one_of({"scale_vec::1X", "scale_vec::2X", "scale_vec::4X"});
   int size = block == "block16" ? 16 : 32;
   if (!vector.empty()) size = (kind == mxf8f6f4 ? 32 : 64) / (vector[11] - '0');
+  if (!block.empty() && !vector.empty())
+    return b.refuse("says the size of its scale blocks twice"), 0;
   if (block.empty() && vector.empty() && kind == mxf4nvf4)
     return b.refuse("needs .block16 or .block32"), 0;
   if (size != 32 && !(size == 16 && kind == mxf4nvf4))
@@ -193,6 +197,7 @@ int scale_block(Binder& b, tensor::Tcgen05Kind kind) {
 
 void multiply(Binder& b) {
   using enum tensor::Tcgen05Kind;
+  if (b.in.has("sp")) return b.refuse("has a sparse A, which is not modelled");
   Tcgen05Mma what;
   what.name.blocks = cta_group(b);
   constexpr std::pair<std::string_view, tensor::Tcgen05Kind> kinds[] = {

@@ -1,5 +1,6 @@
 #include "emulator/memory/tensor_map.hpp"
 #include "emulator/run_ptx.hpp"
+#include "microscale/error.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -211,6 +212,18 @@ TEST(ClusterLaunchControl, answers_must_be_waited_for_and_obeyed) {
                                  words, shaped(4, 1));
   EXPECT_NE(again.findings().find("asks for another cluster"), std::string::npos)
       << again.findings();
+}
+
+TEST(ClusterLaunchControl, needs_its_types) {
+  for (const char* line : {"clusterlaunchcontrol.query_cancel.is_canceled.b128 %p1, %q1;",
+                           "clusterlaunchcontrol.query_cancel.is_canceled.pred %p1, %q1;",
+                           "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b128 %r1, %q1;",
+                           "clusterlaunchcontrol.query_cancel.get_first_ctaid.b32.b128 %r1, %q1;",
+                           "clusterlaunchcontrol.try_cancel.async.shared::cta.b128 [%r1], [%r2];"})
+    EXPECT_THROW(launch_words(entry(std::string(".reg .b128 %q1;\n") + line, "", "sm_100f"), {0},
+                              shaped(1, 32)),
+                 Error)
+        << line;
 }
 
 TEST(Mbarriers, reading_without_waiting_is_found) {

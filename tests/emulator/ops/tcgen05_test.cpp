@@ -217,8 +217,13 @@ TEST(Tcgen05, forms_that_ptxas_refuses_are_refused) {
         "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%r62], %rd1, %rd1, %r1, [%r1], "
         "[%r1], 1;",
         "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cta.b64 [%r1];",
-        "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;", "tcgen05.wait::ld;",
-        "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r63], %d0;"})
+        "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;",
+        "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%d0, _}, [%r63];",
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.scale_vec::4X [%r62], %rd1, "
+        "%rd1, %r1, [%r1], [%r1], 1;",
+        "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes.multicast::"
+        "cluster [%r1], [%rd1, {%r1, %r1}], [%r1], 3;",
+        "tcgen05.wait::ld;", "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r63], %d0;"})
     EXPECT_THROW(run(kernel(std::string(line) + "\n")), Error) << line;
 }
 
