@@ -583,3 +583,24 @@ foreach(image "fp4 nvfp4_nvfp4=Nvfp4 mxfp4_mxfp4=Mxfp4" "fp8 mxfp8_e4m3_mxfp8_e4
            "block_scaled::multiply_tile<block_scaled::${type}, block_scaled::split_parts>" WAITS)
   endforeach()
 endforeach()
+
+# Products out of tensor memory; tiles of 128 or 256 rows of the weights.
+foreach(image "nvfp4 nvfp4_nvfp4=Nvfp4" "mxfp4 mxfp4_mxfp4=Mxfp4" "mxfp8 mxfp8_e4m3_mxfp8_e4m3=E4m3E4m3 mxfp8_e5m2_mxfp8_e5m2=E5m2E5m2"
+        "crossed mxfp8_e4m3_mxfp8_e5m2=E4m3E5m2 mxfp8_e5m2_mxfp8_e4m3=E5m2E4m3")
+  string(REPLACE " " ";" pairs "${image}")
+  list(POP_FRONT pairs name)
+  kernel_image(matmul_tcgen05_${name} 100f cuda/matmul/tcgen05/kernel.cuh)
+  kernel_family(matmul_tcgen05 tcgen05::MatmulTcgen05Args)
+  foreach(pair ${pairs})
+    string(REPLACE "=" ";" pair "${pair}")
+    list(GET pair 0 name)
+    list(GET pair 1 type)
+    foreach(columns 128 256)
+      kernel(matmul_tcgen05_${name}_${columns} "__launch_bounds__(tcgen05::threads, 1)"
+             "tcgen05::TileProduct<tcgen05::${type}, ${columns}>::run")
+    endforeach()
+  endforeach()
+endforeach()
+kernel_image(matmul_scale_tiles 100f cuda/matmul/tcgen05/scale_tiles.cuh)
+kernel_family(matmul_scale_tiles tcgen05::ScaleTilesArgs)
+kernel(matmul_scale_tiles "__launch_bounds__(tcgen05::scale_threads)" "tcgen05::write_scale_tiles" WAITS)

@@ -104,6 +104,7 @@ TEST(MatmulKeptPlan, gives_the_bytes_of_an_eager_call) {
         Kind{"expanded", 9, mxfp8_e4m3, 1030, 4096, 64},
         Kind{"fallback", 9, mxfp8_e5m2, 3, 24, 128},
         Kind{"block_scaled", 12, nvfp4, 20, 24, 128, false, true},
+        Kind{"tcgen05", 10, nvfp4, 20, 24, 128, false, true},
         Kind{"vector", 10, nvfp4, 1, 24, 128, false, true}}) {
     SCOPED_TRACE(kind.family);
     cuda::Device& device = gpu(kind.major);

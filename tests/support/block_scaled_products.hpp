@@ -284,4 +284,81 @@ inline double block_scaled_bound(bool fp4, std::int64_t k, double magnitude, dou
   return 1.01 * steps * (0x1p-23 * magnitude + cut * (magnitude + largest)) + steps * 0x1p-149;
 }
 
+inline bool is_fp4(Format format) { return info(format).element == Element::e2m1; }
+
+/// One operand in FP64, where no scale makes a value overflow.
+struct Exactly {
+  std::int64_t cols;
+  std::vector<double> values;   // code * scale
+  std::vector<double> largest;  // of a row: what the instruction aligns; see block_scaled_bound
+
+  Exactly(const BlockTensor& tensor, bool fp4) : cols(tensor.shape().cols) {
+    const FormatInfo& facts = info(tensor.shape().format);
+    BlockTensor ones = tensor;
+    std::fill(ones.scales().begin(), ones.scales().end(), facts.e8m0_scale ? 127 : 0x38);
+    ones.global_scale = 1.0f;
+    const Matrix elements = decoded(ones.view());
+    const int normal = facts.element == Element::e4m3 ? -6 : -14;
+    for (std::int64_t row = 0; row < tensor.shape().rows; ++row) {
+      double most = 0;
+      for (std::int64_t i = 0; i < cols; ++i) {
+        const auto byte = static_cast<int>(scale_at(tensor, row, i / facts.block));
+        const double scale = facts.e8m0_scale ? std::ldexp(1.0, byte - 127)
+                             : byte < 8       ? std::ldexp(byte, -9)
+                                              : std::ldexp(8 + byte % 8, byte / 8 - 10);
+        const double x = elements.at(row, i) * scale;
+        const double aligned = fp4 ? std::max(scale, facts.e8m0_scale ? 0.0 : 0x1p-6)
+                                   : std::max(std::fabs(x), std::ldexp(scale, normal));
+        values.push_back(x);
+        most = std::max(most, aligned);
+      }
+      largest.push_back(most);
+    }
+  }
+  double at(std::int64_t row, std::int64_t col) const {
+    return values[static_cast<std::size_t>(row * cols + col)];
+  }
+};
+
+/// Every row of d that is somebody's is near the exact product, every other one untouched.
+inline void expect_near_exact(const Matrix& d, const ProductCase& c) {
+  const bool fp4 = is_fp4(c.a.shape().format);
+  const Exactly a(c.a, fp4), b(c.b, fp4);
+  const double factor = static_cast<double>(c.alpha) * c.a.global_scale * c.b.global_scale;
+  int failures = 0;
+  for (std::int64_t row = 0; row < c.rows() && failures < 5; ++row) {
+    const std::int64_t matrix = c.matrix_of(row);
+    for (std::int64_t col = 0; col < c.n && failures < 5; ++col) {
+      if (matrix < 0) {
+        const auto size = static_cast<std::size_t>(size_of(c.d_type));
+        EXPECT_EQ(d.bytes[static_cast<std::size_t>(row * c.n + col) * size], untouched);
+        continue;
+      }
+      const std::int64_t line = matrix * c.n + col;
+      double sum = 0, magnitude = 0;
+      for (std::int64_t i = 0; i < c.k(); ++i) {
+        const double product = a.at(row, i) * b.at(line, i);
+        sum += product;
+        magnitude += std::fabs(product);
+      }
+      const double largest =
+          a.largest[static_cast<std::size_t>(row)] * b.largest[static_cast<std::size_t>(line)];
+      const double off = block_scaled_bound(fp4, c.k(), magnitude, largest) * std::fabs(factor);
+      const double bias = c.bias.empty() ? 0 : c.bias[static_cast<std::size_t>(line)];
+      const double weight =
+          c.row_weights.empty() ? 1 : c.row_weights[static_cast<std::size_t>(row)];
+      const double wanted = (sum * factor + bias) * weight;
+      const double reach = std::fabs(sum * factor) + std::fabs(bias) + off;
+      const double allowed = (off + 5 * 0x1p-24 * reach) * std::fabs(weight) + 0x1p-148 +
+                             half_unit(std::fabs(wanted) + off, c.d_type);
+      const double got = d.at(row, col);
+      if (!(std::fabs(got - wanted) <= allowed)) {
+        ++failures;
+        ADD_FAILURE() << "d[" << row << ", " << col << "] is " << got << ", exactly " << wanted
+                      << "; off by " << std::fabs(got - wanted) << ", allowed " << allowed;
+      }
+    }
+  }
+}
+
 }  // namespace microscale::test

@@ -20,23 +20,29 @@ class StageRing {
   /// One thread of the block; the others come after a barrier. `readers`: warps of a block;
   /// `writers`: arrivals that make a stage full, when the bytes expected are there, too.
   __device__ void init(std::uint32_t readers, std::uint32_t writers = 1) const {
+    init_arrivals(readers * (Blocks == 1 ? 32 : Blocks), writers);
+  }
+  /// The same; `releases`: arrivals that make a stage empty.
+  __device__ void init_arrivals(std::uint32_t releases, std::uint32_t writers) const {
 #pragma unroll 1
     for (int i = 0; i < Stages; ++i) {
       ptx::mbarrier_init_shared(barriers_ + 8 * i, writers);
-      ptx::mbarrier_init_shared(barriers_ + 8 * (Stages + i),
-                                readers * (Blocks == 1 ? 32 : Blocks));
+      ptx::mbarrier_init_shared(barriers_ + 8 * (Stages + i), releases);
     }
     ptx::fence_mbarrier_init();
   }
 
   __device__ int stage() const { return stage_; }
+  __device__ std::uint32_t parity() const { return parity_; }
   __device__ std::uint32_t full() const { return barriers_ + 8 * stage_; }
+  __device__ std::uint32_t empty() const { return barriers_ + 8 * (Stages + stage_); }
   __device__ void wait_full() const { wait(full(), parity_); }
-  __device__ void wait_empty() const { wait(barriers_ + 8 * (Stages + stage_), parity_ ^ 1); }
+  /// A writer: until its readers of a turn ago are through with it.
+  __device__ void wait_empty() const { wait(empty(), parity_ ^ 1); }
+  /// Until its readers of this turn are.
+  __device__ void wait_released() const { wait(empty(), parity_); }
   /// Whether there would be no wait.
-  __device__ bool is_empty() const {
-    return ptx::mbarrier_test_wait_parity(barriers_ + 8 * (Stages + stage_), parity_ ^ 1);
-  }
+  __device__ bool is_empty() const { return ptx::mbarrier_test_wait_parity(empty(), parity_ ^ 1); }
   __device__ void next() {
     if (++stage_ == Stages) stage_ = 0, parity_ ^= 1;
   }

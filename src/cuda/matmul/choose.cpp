@@ -100,6 +100,12 @@ Plan choose(const DeviceFacts& facts, const Product& product) {
     if (vector::takes_alignment(product)) plan.family = vector::plan_of(product);
     return plan;
   }
+  if (device.major == 10 && tcgen05::takes(product)) {
+    const tcgen05::Plan own = tcgen05::plan_of(device, product);
+    plan.family_bytes = own.workspace_bytes;
+    plan.family = own;
+    return plan;
+  }
   if (takes_block_scaled(device, product)) {
     plan.family = block_scaled::plan_of(product);
     return plan;
@@ -121,6 +127,7 @@ std::string describe_kernels(const Plan& plan) {
     std::string operator()(const in_registers::Plan& p) const { return in_registers::describe(p); }
     std::string operator()(const expanded::Plan& p) const { return expanded::describe(p); }
     std::string operator()(const block_scaled::Plan& p) const { return block_scaled::describe(p); }
+    std::string operator()(const tcgen05::Plan& p) const { return tcgen05::describe(p); }
     std::string operator()(const vector::Plan& p) const { return vector::describe(p); }
     std::string operator()(const fallback::Plan& p) const { return fallback::describe(p); }
   };

@@ -60,6 +60,9 @@ struct Family {
   void operator()(const block_scaled::Plan& p) const {
     block_scaled::run(device, p, product, stream);
   }
+  void operator()(const tcgen05::Plan& p) const {
+    tcgen05::run(device, p, product, workspace, stream);
+  }
   void operator()(const vector::Plan& p) const { vector::run(device, p, product, stream); }
   void operator()(const fallback::Plan& p) const {
     fallback::run(device, p, product, workspace, stream);

@@ -18,6 +18,7 @@
 #include "cuda/matmul/few_rows/plan.hpp"
 #include "cuda/matmul/in_registers/plan.hpp"
 #include "cuda/matmul/product.hpp"
+#include "cuda/matmul/tcgen05/plan.hpp"
 #include "cuda/matmul/vector/plan.hpp"
 #include "seam/matmul_call.hpp"
 #include "seam/matmul_plan.hpp"
@@ -28,7 +29,7 @@ struct Plan {
   /// Nothing to do: d has no element.
   using Nothing = std::monostate;
   std::variant<Nothing, few_rows::Plan, in_registers::Plan, expanded::Plan, block_scaled::Plan,
-               vector::Plan, fallback::Plan>
+               tcgen05::Plan, vector::Plan, fallback::Plan>
       family{};
   /// The workspace, in this order, each part at a multiple of 256 bytes: weights that are packed on
   /// the way, sums of a d that is quantized by a launch of its own, and what the family needs.

@@ -102,4 +102,17 @@ __device__ inline void mbarrier_arrive_cluster(std::uint32_t mbarrier, std::uint
       : "memory");
 }
 
+/// The same, always, for what this thread has read, written or waited for: who waits for the phase
+/// with mbarrier_wait_parity_cluster sees it.
+__device__ inline void mbarrier_arrive_release_cluster(std::uint32_t mbarrier, std::uint32_t rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+      "}" ::"r"(mbarrier),
+      "r"(rank)
+      : "memory");
+}
+
 }  // namespace microscale::ptx

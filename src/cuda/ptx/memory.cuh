@@ -168,6 +168,13 @@ __device__ inline void ld_global_nc_evict_last_v8(std::uint32_t (&v)[8], const v
                : "l"(address));
 }
 
+/// "st.global" of 32 bytes, aligned to 32. sm_100 and later.
+__device__ inline void st_global_v8(void* address, const std::uint32_t (&v)[8]) {
+  asm volatile("st.global.v8.b32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8};" ::"l"(address), "r"(v[0]),
+               "r"(v[1]), "r"(v[2]), "r"(v[3]), "r"(v[4]), "r"(v[5]), "r"(v[6]), "r"(v[7])
+               : "memory");
+}
+
 // Words by which blocks tell each other that they have written something. sm_70 and later.
 
 /// What the thread has written, or ordered in front of this by a barrier, is seen by a thread that

@@ -88,9 +88,9 @@ TEST_F(Choose, plans_name_kernels_there_are_and_reach_every_family) {
     EXPECT_EQ(device.waits, 0);
   }
   for (const char* family :
-       {"few_rows", "in_registers", "expanded", "block_scaled", "vector", "fallback"})
+       {"few_rows", "in_registers", "expanded", "block_scaled", "tcgen05", "vector", "fallback"})
     EXPECT_GT(reached[family], 0) << family;
-  EXPECT_EQ(reached.size(), 6u);
+  EXPECT_EQ(reached.size(), 7u);
 }
 
 TEST_F(Choose, is_a_function_of_the_call) {
@@ -161,6 +161,9 @@ TEST_F(Choose, refuses_more_tiles_than_a_grid_has) {
   product.rows.m = std::int64_t{1} << 40;
   test::expect_error(ErrorCode::unsupported, "make it several products",
                      [&] { choose(DeviceFacts(described_gpu("rtx5090")), product); });
+  // Where coordinates of the copy engine would not do, other kernels take it.
+  const Plan elsewhere = choose(DeviceFacts(described_gpu("b200")), product);
+  EXPECT_EQ(family_of(elsewhere), "fallback");
 }
 
 }  // namespace

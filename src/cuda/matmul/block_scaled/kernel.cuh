@@ -139,19 +139,13 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
   constexpr bool spread = Pair::a_bits == 8 && Pair::b_bits == 4;
   __shared__ alignas(128) std::uint8_t shared[shared_bytes];
 
-  // Which tile: bands of tiles, column by column.
-  const int band_blocks = band_tiles * args.column_tiles;
-  const int part = static_cast<int>(blockIdx.x) % Parts,
-            number = static_cast<int>(blockIdx.x) / Parts;
-  const int band = number / band_blocks;
-  const int in_band = number - band * band_blocks;
-  const int below = args.tiles_down - band * band_tiles;
-  const int height = below < band_tiles ? below : band_tiles;
-  const int tile_down = band * band_tiles + in_band % height;
+  const int part = static_cast<int>(blockIdx.x) % Parts;
+  const auto [tile_down, column_tile] = tile_in_bands(
+      static_cast<int>(blockIdx.x) / Parts, args.tiles_down, args.column_tiles, band_tiles);
   const ProductTile tile = product_tile(args.rows, tile_down, tile_rows, args.matrix_tiles_down);
   if (tile.rows <= 0) return;
   const bool gated = args.output.gated != 0;
-  const int first_column = in_band / height * (gated ? tile_columns / 2 : tile_columns);
+  const int first_column = column_tile * (gated ? tile_columns / 2 : tile_columns);
 
   const int thread = static_cast<int>(threadIdx.x);
   const Place place = place_of(thread);
