@@ -584,7 +584,7 @@ foreach(image "fp4 nvfp4_nvfp4=Nvfp4 mxfp4_mxfp4=Mxfp4" "fp8 mxfp8_e4m3_mxfp8_e4
   endforeach()
 endforeach()
 
-# Products out of tensor memory; tiles of 128 or 256 rows of the weights.
+# Products out of tensor memory; tiles of rows of a x rows of the weights, those of 256 rows by pairs of blocks.
 foreach(image "nvfp4 nvfp4_nvfp4=Nvfp4" "mxfp4 mxfp4_mxfp4=Mxfp4" "mxfp8 mxfp8_e4m3_mxfp8_e4m3=E4m3E4m3 mxfp8_e5m2_mxfp8_e5m2=E5m2E5m2"
         "crossed mxfp8_e4m3_mxfp8_e5m2=E4m3E5m2 mxfp8_e5m2_mxfp8_e4m3=E5m2E4m3")
   string(REPLACE " " ";" pairs "${image}")
@@ -595,9 +595,14 @@ foreach(image "nvfp4 nvfp4_nvfp4=Nvfp4" "mxfp4 mxfp4_mxfp4=Mxfp4" "mxfp8 mxfp8_e
     string(REPLACE "=" ";" pair "${pair}")
     list(GET pair 0 name)
     list(GET pair 1 type)
-    foreach(columns 128 256)
-      kernel(matmul_tcgen05_${name}_${columns} "__launch_bounds__(tcgen05::threads, 1)"
-             "tcgen05::TileProduct<tcgen05::${type}, ${columns}>::run")
+    foreach(shape 128x128 128x256 256x256)
+      string(REPLACE "x" ", " arguments ${shape})
+      set(cluster "")
+      if(shape STREQUAL "256x256")
+        set(cluster "__cluster_dims__(2, 1, 1) ")
+      endif()
+      kernel(matmul_tcgen05_${name}_${shape} "${cluster}__launch_bounds__(tcgen05::threads, 1)"
+             "tcgen05::TileProduct<tcgen05::${type}, ${arguments}>::run")
     endforeach()
   endforeach()
 endforeach()

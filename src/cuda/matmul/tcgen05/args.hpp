@@ -45,7 +45,7 @@ struct SharedLayout {
 };
 MICROSCALE_HD constexpr SharedLayout shared_layout(TileShape shape, int scale_tiles) {
   SharedLayout s{};
-  s.stages = shape == narrow ? 6 : shape == wide ? 4 : 5;
+  s.stages = shape.rows == 256 ? 5 : shape.columns == 256 ? 4 : 6;
   s.code_bytes = (1 + shape.columns / shape.rows) * operand_bytes;
   s.scale_bytes =
       (1 + shape.columns / 128) * scale_tiles * static_cast<int>(tiled_128x4::tile_bytes);

@@ -31,7 +31,7 @@ TensorMap boxes_of(Device& device, const ProductOperand& codes, std::int64_t row
   boxes.rank = 2;
   boxes.size = {codes.stride, rows};
   boxes.stride = {1, codes.stride};
-  boxes.box = {stage_row_bytes, tile_rows};
+  boxes.box = {stage_row_bytes, block_rows};
   boxes.swizzle_128 = true;
   return device.tensor_map(boxes);
 }
@@ -52,12 +52,38 @@ void write_tiles(Device& device, const char* operation, const ProductOperand& op
       .scales = operand.scales,
       .tiles = tiles,
       .blocks = static_cast<std::int32_t>(blocks),
-      .matrix_tiles_down = static_cast<std::int32_t>(grouped::tile_rows(rows.m, tile_rows)),
+      .matrix_tiles_down = static_cast<std::int32_t>(grouped::tile_rows(rows.m, block_rows)),
       .words = blocks % 4 == 0,
       .rows = rows};
   const Launch shape{static_cast<unsigned>(tiles_down), static_cast<unsigned>(ceil_div(blocks, 32)),
                      1, scale_threads, 0};
   launch(device, kernels::matmul_scale_tiles(), operation, shape, args, stream);
+}
+
+/// Modelled: what a stage's products take, or its bytes out of the second-level cache.
+std::int64_t stage_cycles(TileShape shape, int scale_tiles) {
+  constexpr int cache_bytes = 64;  // a cycle and multiprocessor, as on Hopper
+  const SharedLayout memory = shared_layout(shape, scale_tiles);
+  return std::max(stage_steps * shape.columns / 2,
+                  (memory.code_bytes + memory.scale_bytes) / cache_bytes);
+}
+
+Plan tiles_of(const Product& product, TileShape shape) {
+  const ProductRows& rows = product.rows;
+  Plan plan;
+  plan.shape = shape;
+  plan.matrix_tiles_down = grouped::tile_rows(rows.m, shape.rows);
+  plan.tiles_down = product.grouped ? grouped::most_tile_rows(rows.m, rows.matrices, shape.rows)
+                                    : plan.matrix_tiles_down * rows.matrices;
+  plan.column_tiles = ceil_div(product.n, product.gated() ? shape.columns / 2 : shape.columns);
+  return plan;
+}
+
+/// 128x4 tiles down the scales of all rows of a.
+std::int64_t row_tiles_of(const Product& product) {
+  const ProductRows& rows = product.rows;
+  return product.grouped ? grouped::most_tile_rows(rows.m, rows.matrices, block_rows)
+                         : grouped::tile_rows(rows.m, block_rows) * rows.matrices;
 }
 
 }  // namespace
@@ -77,38 +103,45 @@ bool takes(const Product& product) {
          product.n <= most_rows / product.rows.matrices;
 }
 
-Entry<MatmulTcgen05Args> kernel_of(Format a, Format b, int columns) {
-  return kernels::matmul_tcgen05(info(a).name, info(b).name, std::to_string(columns));
+Entry<MatmulTcgen05Args> kernel_of(Format a, Format b, TileShape shape) {
+  return kernels::matmul_tcgen05(info(a).name, info(b).name,
+                                 fmt::format("{}x{}", shape.rows, shape.columns));
 }
 
 Plan plan_of(const DeviceInfo& device, const Product& product) {
   const ProductRows& rows = product.rows;
+  // The shape by which all multiprocessors are through first.
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
   Plan plan;
-  plan.matrix_tiles_down = grouped::tile_rows(rows.m, tile_rows);
-  plan.tiles_down = product.grouped ? grouped::most_tile_rows(rows.m, rows.matrices, tile_rows)
-                                    : plan.matrix_tiles_down * rows.matrices;
-  // Narrow tiles where that many more of them end sooner on all multiprocessors.
-  const std::int64_t blocks = std::max(device.multiprocessors, 1);
-  const auto turns = [&](int columns) {
-    return ceil_div(plan.tiles_down * ceil_div(product.n, columns), blocks) * columns;
-  };
-  plan.columns = product.gated() || turns(widest_tile) <= turns(128) ? widest_tile : 128;
-  plan.column_tiles = ceil_div(product.n, product.gated() ? plan.columns / 2 : plan.columns);
+  for (const TileShape shape : {paired, wide, narrow}) {
+    // A pair shares rows of one matrix's weights; half of a narrow tile's could not be up's.
+    if ((shape == paired && (product.grouped || rows.m <= block_rows)) ||
+        (shape == narrow && product.gated()))
+      continue;
+    Plan cut = tiles_of(product, shape);
+    const std::int64_t at_once = std::max(device.multiprocessors / shape.blocks(), 1),
+                       tiles = cut.tiles_down * cut.column_tiles,
+                       time = ceil_div(tiles, at_once) *
+                              stage_cycles(shape, scale_tiles_of(*product.a.format));
+    if (time >= least) continue;
+    least = time;
+    cut.clusters = static_cast<int>(std::min(tiles, at_once));
+    plan = cut;
+  }
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
   if (plan.tiles_down > most / plan.column_tiles)
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: {} x {} x {} are more than {} tiles of {} x {}; make it several "
                             "products",
                             product.operation, rows.m * rows.matrices, product.n, product.k, most,
-                            tile_rows, plan.columns));
-  plan.blocks = static_cast<int>(std::min(plan.tiles_down * plan.column_tiles, blocks));
+                            plan.shape.rows, plan.shape.columns));
 
   const std::int64_t row_tile =
       ceil_div(product.k / info(product.weights()).block, tiled_128x4::tile_blocks) *
       tiled_128x4::tile_bytes;
-  const std::int64_t weights = rows.matrices * ceil_div(product.n, tile_rows) * row_tile;
+  const std::int64_t weights = rows.matrices * ceil_div(product.n, block_rows) * row_tile;
   if (product.a.layout == Layout::row_major)
-    plan.a_scale_bytes = padded(plan.tiles_down * row_tile);
+    plan.a_scale_bytes = padded(row_tiles_of(product) * row_tile);
   if (product.b.layout == Layout::row_major) plan.b_scale_bytes = padded(weights);
   if (product.gated() && product.up.layout == Layout::row_major)
     plan.up_scale_bytes = padded(weights);
@@ -117,17 +150,18 @@ Plan plan_of(const DeviceInfo& device, const Product& product) {
 }
 
 std::string describe(const Plan& plan) {
-  return fmt::format("tcgen05 {}x{}, {} x {} tiles, {} blocks{}", tile_rows, plan.columns,
-                     plan.tiles_down, plan.column_tiles, plan.blocks,
+  return fmt::format("tcgen05 {}x{}, {} x {} tiles, {} {}{}", plan.shape.rows, plan.shape.columns,
+                     plan.tiles_down, plan.column_tiles, plan.clusters,
+                     plan.shape.blocks() > 1 ? "pairs of blocks" : "blocks",
                      plan.workspace_bytes > 0 ? ", scales to tiles first" : "");
 }
 
 void run(Device& device, const Plan& plan, const Product& product, std::uint8_t* workspace,
          Stream stream) {
   const ProductRows of_weights{product.n, product.rows.matrices, nullptr, 0};
-  const std::int64_t weight_tiles = ceil_div(product.n, tile_rows) * product.rows.matrices;
-  const auto tiles_of = [&](const ProductOperand& operand, const ProductRows& rows,
-                            std::int64_t tiles_down, std::int64_t bytes) {
+  const std::int64_t weight_tiles = ceil_div(product.n, block_rows) * product.rows.matrices;
+  const auto scales_of = [&](const ProductOperand& operand, const ProductRows& rows,
+                             std::int64_t tiles_down, std::int64_t bytes) {
     if (bytes == 0) return operand.scales;
     std::uint8_t* const tiles = workspace;
     write_tiles(device, product.operation, operand, rows, tiles_down, product.k, tiles, stream);
@@ -138,12 +172,12 @@ void run(Device& device, const Plan& plan, const Product& product, std::uint8_t*
   MatmulTcgen05Args args{};
   args.a = boxes_of(device, product.a, product.all_rows());
   args.b = boxes_of(device, product.b, weight_rows);
-  args.a_scales = tiles_of(product.a, product.rows, plan.tiles_down, plan.a_scale_bytes);
-  args.b_scales = tiles_of(product.b, of_weights, weight_tiles, plan.b_scale_bytes);
+  args.a_scales = scales_of(product.a, product.rows, row_tiles_of(product), plan.a_scale_bytes);
+  args.b_scales = scales_of(product.b, of_weights, weight_tiles, plan.b_scale_bytes);
   args.b_scale_matrix = tiled_128x4::bytes(product.n, product.k / info(product.weights()).block);
   if (product.gated()) {
     args.up = boxes_of(device, product.up, weight_rows);
-    args.up_scales = tiles_of(product.up, of_weights, weight_tiles, plan.up_scale_bytes);
+    args.up_scales = scales_of(product.up, of_weights, weight_tiles, plan.up_scale_bytes);
   }
   args.n = product.n;
   args.k = product.k;
@@ -151,11 +185,12 @@ void run(Device& device, const Plan& plan, const Product& product, std::uint8_t*
   args.tiles_down = static_cast<std::int32_t>(plan.tiles_down);
   args.column_tiles = static_cast<std::int32_t>(plan.column_tiles);
   args.matrix_tiles_down = static_cast<std::int32_t>(plan.matrix_tiles_down);
+  args.matrix_row_tiles = static_cast<std::int32_t>(grouped::tile_rows(product.rows.m, block_rows));
   args.rows = product.rows;
   args.output = product.output;
-  const Launch shape{static_cast<unsigned>(plan.blocks), 1, 1, threads, 0};
-  launch(device, kernel_of(*product.a.format, product.weights(), plan.columns), product.operation,
-         shape, args, stream, shared_layout(plan.columns, scale_tiles_of(*product.a.format)).bytes);
+  const Launch shape{static_cast<unsigned>(plan.clusters * plan.shape.blocks()), 1, 1, threads, 0};
+  launch(device, kernel_of(*product.a.format, product.weights(), plan.shape), product.operation,
+         shape, args, stream, shared_layout(plan.shape, scale_tiles_of(*product.a.format)).bytes);
 }
 
 }  // namespace microscale::cuda::tcgen05

@@ -23,13 +23,13 @@ bool takes_formats(Format a, Format b);
 /// of FP4, 32 of FP8).
 bool takes(const Product& product);
 
-/// "matmul_tcgen05_nvfp4_nvfp4_256".
-Entry<MatmulTcgen05Args> kernel_of(Format a, Format b, int columns);
+/// "matmul_tcgen05_nvfp4_nvfp4_128x256".
+Entry<MatmulTcgen05Args> kernel_of(Format a, Format b, TileShape shape);
 
 struct Plan {
+  TileShape shape = narrow;
   std::int64_t tiles_down = 0, column_tiles = 0, matrix_tiles_down = 0;
-  int columns = 0;  // rows of the weights of a tile
-  int blocks = 0;
+  int clusters = 0;
   /// Scales that lie in rows, as tiles: bytes of a's, of the weights', and of up's; 0 where they
   /// are in tiles.
   std::int64_t a_scale_bytes = 0, b_scale_bytes = 0, up_scale_bytes = 0;

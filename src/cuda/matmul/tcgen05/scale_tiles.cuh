@@ -14,7 +14,7 @@ namespace microscale::cuda::tcgen05 {
 /// out.
 __device__ inline void write_scale_tiles(const ScaleTilesArgs& args) {
   const ProductTile own =
-      product_tile(args.rows, static_cast<int>(blockIdx.x), tile_rows, args.matrix_tiles_down);
+      product_tile(args.rows, static_cast<int>(blockIdx.x), block_rows, args.matrix_tiles_down);
   constexpr int tile_bytes = static_cast<int>(tiled_128x4::tile_bytes);
   const int word = static_cast<int>(threadIdx.x % 128), line = word % 4 * 32 + word / 4;
   if (line >= own.rows) return;

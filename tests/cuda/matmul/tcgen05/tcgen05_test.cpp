@@ -16,12 +16,13 @@ TEST(Tcgen05, takes_the_formats_that_have_a_kernel) {
   int taken = 0;
   for (const FormatInfo& a : all_formats())
     for (const FormatInfo& b : all_formats()) {
-      const bool has = has_kernel("sm_100f", kernel_of(a.format, b.format, 256).name);
-      EXPECT_EQ(takes_formats(a.format, b.format), has) << a.name << " x " << b.name;
-      EXPECT_EQ(has_kernel("sm_100f", kernel_of(a.format, b.format, 128).name), has);
-      taken += has;
+      for (const TileShape shape : {narrow, wide, paired}) {
+        const bool has = has_kernel("sm_100f", kernel_of(a.format, b.format, shape).name);
+        EXPECT_EQ(takes_formats(a.format, b.format), has) << a.name << " x " << b.name;
+        taken += has;
+      }
     }
-  EXPECT_EQ(taken, 6);
+  EXPECT_EQ(taken, 3 * 6);
 }
 
 TEST(Tcgen05, takes_k_in_whole_instructions_and_rows_enough) {
@@ -37,14 +38,15 @@ TEST(Tcgen05, takes_k_in_whole_instructions_and_rows_enough) {
   EXPECT_FALSE(takes({.b = nvfp4, .m = 64, .k = 64}));
 }
 
-TEST(Tcgen05, cuts_into_narrow_tiles_where_wide_ones_would_leave_multiprocessors_idle) {
-  const auto columns = [](Wanted wanted) {
+TEST(Tcgen05, cuts_so_that_multiprocessors_are_through_together) {
+  const auto shape_of = [](Wanted wanted) {
     wanted.a = wanted.b = Format::nvfp4;
-    return plan_of(described_gpu("b200"), ProductCall(wanted).product()).columns;
+    return plan_of(described_gpu("b200"), ProductCall(wanted).product()).shape;
   };
-  EXPECT_EQ(columns({.m = 128, .n = 7168, .k = 256}), 128);  // 56 tiles in place of 28
-  EXPECT_EQ(columns({.m = 8192, .n = 8192, .k = 256}), 256);
-  EXPECT_EQ(columns({.m = 128, .n = 4096, .k = 256, .gated = true}), 256);
+  EXPECT_EQ(shape_of({.m = 128, .n = 7168, .k = 256}), narrow);  // 56 tiles in place of 28
+  EXPECT_EQ(shape_of({.m = 8192, .n = 8192, .k = 256}), paired);
+  EXPECT_EQ(shape_of({.m = 128, .n = 4096, .k = 256, .gated = true}), wide);
+  EXPECT_EQ(shape_of({.m = 8192, .n = 8192, .k = 256, .matrices = 4, .experts = true}), wide);
 }
 
 // Sums of two tiles and scales of two stages fit the 512 columns, and scales never lie in sums.
@@ -58,7 +60,7 @@ TEST(Tcgen05, lays_tensor_memory_out_without_gaps_that_it_does_not_have) {
       EXPECT_EQ(t.overlap % 32, 0);
       EXPECT_LE(t.overlap, columns / 2);  // gated: it is up's columns alone, or the gate's
       EXPECT_EQ(t.overlap == 0, columns == 128);
-      EXPECT_LE(shared_layout(columns, scale_tiles).bytes, most_shared_bytes);
+      EXPECT_LE(shared_layout({128, columns}, scale_tiles).bytes, most_shared_bytes);
     }
 }
 
