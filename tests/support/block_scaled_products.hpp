@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -108,7 +109,7 @@ class DeviceBytes {
   void* at_;
 };
 
-using BlockScaledOperation = void (*)(cuda::Device&, const cuda::Product&);
+using BlockScaledOperation = std::function<void(cuda::Device&, const cuda::Product&)>;
 
 /// By the kernels that take codes and scales as they are.
 inline void run_block_scaled_kernels(cuda::Device& device, const cuda::Product& product) {
@@ -118,7 +119,7 @@ inline void run_block_scaled_kernels(cuda::Device& device, const cuda::Product& 
 
 /// d, rows of a x n, as the device makes it.
 inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
-                               BlockScaledOperation operation = run_block_scaled_kernels) {
+                               const BlockScaledOperation& operation = run_block_scaled_kernels) {
   Parts a_parts;
   for (std::int64_t i = 0; i < c.count(); ++i)
     a_parts.push_back(!c.counts.empty() ? c.capacity

@@ -68,17 +68,6 @@ std::int64_t stage_cycles(TileShape shape, int scale_tiles) {
                   (memory.code_bytes + memory.scale_bytes) / cache_bytes);
 }
 
-Plan tiles_of(const Product& product, TileShape shape) {
-  const ProductRows& rows = product.rows;
-  Plan plan;
-  plan.shape = shape;
-  plan.matrix_tiles_down = grouped::tile_rows(rows.m, shape.rows);
-  plan.tiles_down = product.grouped ? grouped::most_tile_rows(rows.m, rows.matrices, shape.rows)
-                                    : plan.matrix_tiles_down * rows.matrices;
-  plan.column_tiles = ceil_div(product.n, product.gated() ? shape.columns / 2 : shape.columns);
-  return plan;
-}
-
 /// 128x4 tiles down the scales of all rows of a.
 std::int64_t row_tiles_of(const Product& product) {
   const ProductRows& rows = product.rows;
@@ -108,33 +97,23 @@ Entry<MatmulTcgen05Args> kernel_of(Format a, Format b, TileShape shape) {
                                  fmt::format("{}x{}", shape.rows, shape.columns));
 }
 
-Plan plan_of(const DeviceInfo& device, const Product& product) {
+Plan plan_of(const DeviceInfo& device, const Product& product, TileShape shape) {
   const ProductRows& rows = product.rows;
-  // The shape by which all multiprocessors are through first.
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
   Plan plan;
-  for (const TileShape shape : {paired, wide, narrow}) {
-    // A pair shares rows of one matrix's weights; half of a narrow tile's could not be up's.
-    if ((shape == paired && (product.grouped || rows.m <= block_rows)) ||
-        (shape == narrow && product.gated()))
-      continue;
-    Plan cut = tiles_of(product, shape);
-    const std::int64_t at_once = std::max(device.multiprocessors / shape.blocks(), 1),
-                       tiles = cut.tiles_down * cut.column_tiles,
-                       time = ceil_div(tiles, at_once) *
-                              stage_cycles(shape, scale_tiles_of(*product.a.format));
-    if (time >= least) continue;
-    least = time;
-    cut.clusters = static_cast<int>(std::min(tiles, at_once));
-    plan = cut;
-  }
+  plan.shape = shape;
+  plan.matrix_tiles_down = grouped::tile_rows(rows.m, shape.rows);
+  plan.tiles_down = product.grouped ? grouped::most_tile_rows(rows.m, rows.matrices, shape.rows)
+                                    : plan.matrix_tiles_down * rows.matrices;
+  plan.column_tiles = ceil_div(product.n, product.gated() ? shape.columns / 2 : shape.columns);
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
   if (plan.tiles_down > most / plan.column_tiles)
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: {} x {} x {} are more than {} tiles of {} x {}; make it several "
                             "products",
                             product.operation, rows.m * rows.matrices, product.n, product.k, most,
-                            plan.shape.rows, plan.shape.columns));
+                            shape.rows, shape.columns));
+  plan.clusters = static_cast<int>(std::min<std::int64_t>(
+      plan.tiles_down * plan.column_tiles, std::max(device.multiprocessors / shape.blocks(), 1)));
 
   const std::int64_t row_tile =
       ceil_div(product.k / info(product.weights()).block, tiled_128x4::tile_blocks) *
@@ -147,6 +126,27 @@ Plan plan_of(const DeviceInfo& device, const Product& product) {
     plan.up_scale_bytes = padded(weights);
   plan.workspace_bytes = plan.a_scale_bytes + plan.b_scale_bytes + plan.up_scale_bytes;
   return plan;
+}
+
+Plan plan_of(const DeviceInfo& device, const Product& product) {
+  // The shape by which all multiprocessors are through first.
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  Plan best;
+  for (const TileShape shape : {paired, wide, narrow}) {
+    if (!serves(shape, product) || (shape == paired && product.rows.m <= block_rows)) continue;
+    const Plan plan = plan_of(device, product, shape);
+    const std::int64_t time = ceil_div(plan.tiles_down * plan.column_tiles, plan.clusters) *
+                              stage_cycles(shape, scale_tiles_of(*product.a.format));
+    if (time >= least) continue;
+    least = time;
+    best = plan;
+  }
+  return best;
+}
+
+bool serves(TileShape shape, const Product& product) {
+  if (shape == paired) return !product.grouped;  // both blocks have rows of one matrix
+  return shape == wide || !product.gated();      // the gate's half begins with a scale tile
 }
 
 std::string describe(const Plan& plan) {

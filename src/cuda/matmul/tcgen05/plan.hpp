@@ -36,8 +36,13 @@ struct Plan {
   std::int64_t workspace_bytes = 0;
 };
 
-/// Of a product with elements of d that they take. Throws Error{unsupported} where it has more
-/// tiles than fit 31 bits.
+/// Whether tiles of that shape do for a product that these kernels take.
+bool serves(TileShape shape, const Product& product);
+
+/// Of a product with elements of d that they take, by tiles of that shape, or of the one that is
+/// modelled to be through first. Throws Error{unsupported} where it has more tiles than fit 30
+/// bits.
+Plan plan_of(const DeviceInfo& device, const Product& product, TileShape shape);
 Plan plan_of(const DeviceInfo& device, const Product& product);
 std::string describe(const Plan& plan);
 
