@@ -62,7 +62,7 @@ bool is_tested_elsewhere(std::string_view entry) {
   for (const std::string_view family :
        {"attention_", "append_", "matmul_few_rows_", "matmul_in_registers_", "matmul_expand_",
         "matmul_expanded_", "matmul_ready_fp8", "matmul_prepare_tiles_", "matmul_prepare_blocks_",
-        "matmul_block_scaled_", "matmul_vector_"})
+        "matmul_block_scaled_", "matmul_tcgen05_", "matmul_scale_tiles", "matmul_vector_"})
     if (entry.starts_with(family)) return true;
   return false;
 }

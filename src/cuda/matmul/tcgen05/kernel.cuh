@@ -253,9 +253,7 @@ class TileProduct {
       else
         ptx::mbarrier_wait_parity(made(base, second), walk.index / 2 % 2);
       ptx::tcgen05_fence_after_thread_sync();
-      const int wanted = layout.overlap > 0 ? layout.overlap : gated ? Columns / 2 : Columns;
-      const auto left = [&](int columns) {
-        if (columns != wanted) return;
+      const auto left = [&] {
         ptx::tcgen05_fence_before_thread_sync();
         __syncwarp();
         if (threadIdx.x % 32 != 0) return;
@@ -267,9 +265,11 @@ class TileProduct {
       const std::uint32_t sums = tensor + (second ? layout.second : 0);
       if (gated) {
         if constexpr (Columns == 256)
-          store_sums<Columns, true>(args, walk.rows, walk.first_column, sums, !second, left);
+          store_sums<Columns, true, layout.overlap>(args, walk.rows, walk.first_column, sums,
+                                                    !second, left);
       } else {
-        store_sums<Columns, false>(args, walk.rows, walk.first_column, sums, !second, left);
+        store_sums<Columns, false, layout.overlap>(args, walk.rows, walk.first_column, sums,
+                                                   !second, left);
       }
     }
   }

@@ -102,27 +102,50 @@ class ChunkStore {
 };
 
 /// A tile's sums of `Columns` columns at `sums` of tensor memory. `backwards`: the last columns
-/// first. left(columns): so many columns have been taken from tensor memory.
-template <int Columns, bool Gated, class Left>
+/// first. left(): the last `Overlap` columns, or the first if not backwards, have been taken from
+/// tensor memory; without an overlap, all have been.
+template <int Columns, bool Gated, int Overlap, class Left>
 __device__ void store_sums(const MatmulTcgen05Args& args, const ProductTile& tile,
                            std::int64_t first_column, std::uint32_t sums, bool backwards,
                            Left&& left) {
   constexpr int columns = Gated ? Columns / 2 : Columns, step = chunk<Gated>,
-                count = columns / step;
+                count = columns / step, held_count = Overlap / step;
+  static_assert(Overlap % step == 0 && held_count < count);
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const ChunkStore<Gated> to(args, tile, 32 * warp + lane);
   const std::uint32_t lanes = sums + (static_cast<std::uint32_t>(32 * warp) << 16);
+  const auto column_of = [&](int i) { return (backwards ? count - 1 - i : i) * step; };
+
+  // What is in the way of the next tile's products comes first; gated, it is up's columns alone, or
+  // the gate's.
+  std::uint32_t held[held_count > 0 ? held_count : 1][step];
+  if constexpr (held_count > 0) {
+    const std::uint32_t from = lanes + (Gated && backwards ? columns : 0);
+#pragma unroll
+    for (int i = 0; i < held_count; ++i) load_sums(held[i], from + column_of(i));
+    ptx::tcgen05_wait_ld();
+#pragma unroll
+    for (int i = 0; i < held_count; ++i) ptx::keep_in_place(held[i]);
+    left();
+  }
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
-    const int column = (backwards ? count - 1 - i : i) * step;
+    const int column = column_of(i);
+    const bool is_held = i < held_count;
     std::uint32_t own[step], ups[step];
     __syncwarp();
-    load_sums(own, lanes + column);
-    if constexpr (Gated) load_sums(ups, lanes + columns + column);
+    if (!is_held || (Gated && backwards)) load_sums(own, lanes + column);
+    if (Gated && !(is_held && backwards)) load_sums(ups, lanes + columns + column);
     ptx::tcgen05_wait_ld();
     ptx::keep_in_place(own);
     if constexpr (Gated) ptx::keep_in_place(ups);
-    left((i + 1) * step);
+#pragma unroll
+    for (int h = 0; h < held_count; ++h)
+      if (i == h) {
+#pragma unroll
+        for (int j = 0; j < step; ++j) (Gated && backwards ? ups : own)[j] = held[h][j];
+      }
+    if (held_count == 0 && i == count - 1) left();
     if constexpr (Gated)
       to.store(first_column + column, own, ups);
     else
