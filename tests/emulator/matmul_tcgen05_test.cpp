@@ -261,6 +261,46 @@ TEST_P(TensorProducts, read_and_store_whole_sectors) {
   }
 }
 
+// The model of docs/performance/blackwell.md: instructions of warps that a stage more costs, and a
+// tile beside its stages, of which nearly all are those of four warps that store.
+TEST(TensorProductKernels, execute_as_many_instructions_as_the_model_has) {
+  if (cuda::kernel_names("sm_100f").empty()) GTEST_SKIP() << "built without nvcc";
+  struct Budget {
+    TileShape shape;
+    bool gated;
+    std::int64_t stage, tile;  // of a thread block, at most
+  };
+  for (const Budget& budget : {Budget{cuda::tcgen05::narrow, false, 160, 5000},
+                               {cuda::tcgen05::wide, false, 175, 12000},
+                               {cuda::tcgen05::wide, true, 175, 26000},
+                               {cuda::tcgen05::paired, false, 130, 12000},
+                               {cuda::tcgen05::paired, true, 130, 26000}}) {
+    std::int64_t executed[2];
+    for (const int i : {0, 1}) {
+      const std::int64_t k = 256 * (2 + i), n = budget.shape.columns / (budget.gated ? 2 : 1);
+      ProductCase c{.a = random_blocks(Format::nvfp4, budget.shape.rows, k, Layout::row_major, 1),
+                    .b = random_blocks(Format::nvfp4, n, k, Layout::row_major, 2),
+                    .n = n};
+      if (budget.gated) c.up = random_blocks(Format::nvfp4, n, k, Layout::row_major, 3);
+      c.a_layout = c.b_layout = Layout::tiled_128x4;
+      c.d_type = DType::bf16;
+      device().options = {.completion = Completion::eager, .instruction_budget = 1'000'000'000};
+      test::run_block_scaled(device(), c, by(budget.shape));
+      executed[i] =
+          static_cast<std::int64_t>(device().last_report.warp_instructions) / budget.shape.blocks();
+    }
+    const std::int64_t stage = executed[1] - executed[0], tile = executed[0] - 2 * stage;
+    const std::string name = std::to_string(budget.shape.rows) + "x" +
+                             std::to_string(budget.shape.columns) + (budget.gated ? "_gated" : "");
+    RecordProperty(name + "_stage", std::to_string(stage));
+    RecordProperty(name + "_tile", std::to_string(tile));
+    EXPECT_LE(stage, budget.stage) << name;
+    EXPECT_GT(stage, budget.stage / 2) << name << ": too few to be true";
+    EXPECT_LE(tile, budget.tile) << name;
+    EXPECT_GT(tile, budget.tile / 2) << name << ": too few to be true";
+  }
+}
+
 TEST(TensorProductKernels, are_all_executed) {
   if (cuda::kernel_names("sm_100f").empty()) GTEST_SKIP() << "built without nvcc";
   device().options = {.instruction_budget = 1'000'000'000};
