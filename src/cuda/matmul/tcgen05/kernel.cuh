@@ -47,6 +47,7 @@ class TileProduct {
       multiply(args, base, tensor, ring);
     else
       store(args, base, tensor);
+    __syncwarp();  // lanes that had nothing to do
     meet();
     if (warp == multiply_warp) ptx::tcgen05_dealloc<blocks, tensor_columns>(tensor);
   }
