@@ -121,6 +121,19 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
           checker.quantized(a, b, m, columns, true, to, layout, /*fast=*/true);
       }
   }
+  // Block-scaled by block-scaled as both lie, k whole instructions of Blackwell: tiles that are not
+  // full, several for a multiprocessor, and pairs of blocks of which the second has few rows.
+  for (const Format format : scope.formats)
+    for (const Layout layout : {Layout::row_major, Layout::tiled_128x4})
+      for (const std::int64_t m : {40, 140, 1100}) {
+        const std::int64_t columns = m == 1100 ? 6200 : 600, k = 1088;
+        const CheckedOperand a(device, test::random_blocks(format, m, k, Layout::tiled_128x4, 9)),
+            b(device, test::random_blocks(format, columns, k, layout, 7)),
+            up(device, test::random_blocks(format, columns, k, Layout::tiled_128x4, 8));
+        checker.product(a, b, m, columns, /*packed=*/false, DType::bf16);
+        checker.repeated(a, b, m, columns, /*packed=*/false, 20);
+        if (m < 1100) checker.gated(a, b, up, m, columns, /*packed=*/false);
+      }
 }
 
 }  // namespace microscale::cuda
