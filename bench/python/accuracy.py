@@ -9,8 +9,9 @@ MODEL: a dense folder, or a GGUF file, which is expanded to BF16. --text: what i
 from which statistics are (left out, the sample that calibrate takes). Ways: plain, each block's scale from its largest
 element (NVFP4 nearest, MXFP4 even); search, the default; text and random, the search weighted by the mean square of each
 column, of the calibration text or of random token ids; block-hessian and gptq, those methods, with a shrinkage after a
-colon; rotated, MXFP4 by gptq of the rotated model, set beside the model as it is; bits:5, formats chosen for so many bits a
-weight, then gptq, one row whatever the formats are.
+colon; forward, gptq by Hessians without gradients; rotated, MXFP4 by gptq of the rotated model, set beside the model as
+it is; bits:5, formats chosen for so many bits a weight, then gptq, one row whatever the formats are. --no-gradients:
+all Hessians are without.
 Statistics, quantized folders and finished rows stay in --work, and a second run goes on. The model runs once, then each
 row: block by block, in FP32, activations as they are, on a GPU if there is one (--device). Quantizing is the processor's.
 Needs torch and transformers, no network.
@@ -58,8 +59,9 @@ class Bench:
                 Path(text) if text and kind != "random" else None,
                 out=path,
                 random=kind == "random",
-                hessian=kind == "hessian",
-                tokens=self.options.hessian_tokens if kind == "hessian" else self.options.tokens,
+                hessian=kind.startswith("hessian"),
+                gradients=kind == "hessian" and self.options.gradients,
+                tokens=self.options.hessian_tokens if kind.startswith("hessian") else self.options.tokens,
                 seed=self.options.seed,
                 dtype=self.options.dtype,
                 device=self.device,
@@ -84,8 +86,10 @@ class Bench:
             more = {"scale_rule": PLAIN[format]} if way == "plain" else {}
             if method in ("text", "random"):
                 more["importance"] = self.statistics(method)
-            elif method in ("block-hessian", "gptq"):
-                more.update(importance=self.statistics("hessian"), method=method)
+            elif method in ("block-hessian", "gptq", "forward"):
+                forward = method == "forward" or not self.options.gradients
+                more["importance"] = self.statistics("hessian-forward" if forward else "hessian")
+                more["method"] = "gptq" if method == "forward" else method
                 more.update({"shrink": float(number)} if number else {})
             elif method == "bits":
                 more.update(importance=self.statistics("hessian"), bits=float(number))
@@ -194,6 +198,7 @@ def main():
     parser.add_argument("--ways", nargs="+", default=["plain", "search", "text", "random"])
     parser.add_argument("--tokens", type=int)
     parser.add_argument("--hessian-tokens", type=int)
+    parser.add_argument("--gradients", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--dtype", default="float32")  # of the calibration
     parser.add_argument("--chunks", type=int, default=16)
     parser.add_argument("--context", type=int, default=512)

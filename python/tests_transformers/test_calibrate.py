@@ -17,7 +17,7 @@ from microscale.transformers import _calibration_work, _side
 from microscale.transformers._statistics import Sums
 
 IDS = torch.randint(3, 256, (4 * 16,), generator=torch.Generator().manual_seed(7)).tolist()
-WORDS = dict(tokens=64, sequence=16)
+WORDS = dict(tokens=64, sequence=16, gradients=False)
 
 
 def read(path):

@@ -21,6 +21,7 @@ def calibrate(
     sequence: int = 512,
     random: bool = False,
     hessian: bool = False,
+    gradients: bool | None = None,
     tokenizer: Any = None,
     dtype: str = "float32",
     device: Any = None,
@@ -34,6 +35,12 @@ def calibrate(
     `P` F32 [K], the mean square of each; `P.mean` and `P.amax` F32 [K], mean and largest magnitude; with
     hessian=True `P.hessian` F32 [K, K], the mean of x x^T, symmetric. docs/calibration.md has the rest.
 
+    gradients (left out, as hessian) weighs each token in the mean square and the Hessian by the mean square
+    of the gradient at the outputs of the layers that read it, of -log p of words drawn from the model's own
+    probabilities: what counts is how an error changes what the model says. It takes four times the work, and
+    4 bytes on disk (OUT.part) for each token, hidden element and block meanwhile. Left out, a model that has
+    no gradients is calibrated without, and a note says so.
+
     model: a folder, a .gguf or .safetensors file, dense or quantized in any way that microscale reads, or a
     model of transformers in memory. Of a folder one block is in memory at a time, and hidden states of all
     tokens (three times 4 bytes for each token and hidden element).
@@ -43,8 +50,8 @@ def calibrate(
     draws them in any case. tokens: how many, in sequences of `sequence`, evenly spread over the text;
     left out, 16384, with Hessians 65536. tokenizer: where the folder has none. dtype: float32, bfloat16
     or float16, what is computed in; sums of Hessians are FP32, all others FP64. device: left out, a GPU
-    if there is one. seed: of random ids. max_memory: bytes of Hessians at a time; a block runs again for
-    those that have no room, and one is held however large it is.
+    if there is one. seed: of random ids and of the words of gradients. max_memory: bytes of Hessians at a
+    time; a block runs again for those that have no room, and one is held however large it is.
 
     progress: a function of work done, work in all and the model's name; False stops. What is finished when
     a run stops or is killed stays in the folder OUT.part, and resume=True goes on with it, to the same bytes
@@ -65,6 +72,7 @@ def calibrate(
         sequence=sequence,
         random=random,
         hessian=hessian,
+        gradients=gradients,
         tokenizer=tokenizer,
         dtype=dtype,
         device=device,

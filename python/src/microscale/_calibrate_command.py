@@ -31,6 +31,7 @@ def command(arguments: Sequence[str]) -> int:
             sequence=options.sequence,
             random=options.random,
             hessian=options.hessian,
+            gradients=options.gradients,
             dtype=options.dtype,
             device=options.device,
             seed=options.seed,
@@ -76,6 +77,12 @@ def _parser() -> argparse.ArgumentParser:
         "--hessian", action="store_true", help="the mean of x x^T too: 4 bytes for each pair of columns"
     )
     parser.add_argument(
+        "--gradients",
+        action=argparse.BooleanOptionalAction,
+        help="weigh each token by the gradient at the layer's output: better, for four times the work; "
+        "--hessian does if not told otherwise",
+    )
+    parser.add_argument(
         "--tokens", type=int, metavar="N", help="how many of the text (16384; with --hessian 65536)"
     )
     parser.add_argument("--sequence", type=int, default=512, metavar="N", help="tokens of a sequence (512)")
@@ -83,7 +90,9 @@ def _parser() -> argparse.ArgumentParser:
         "--dtype", default="float32", help="float32, bfloat16 or float16: what is computed in"
     )
     parser.add_argument("--device", help="cpu, cuda, cuda:1, ...; left out, a GPU if there is one")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of --random (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of --random, and of the words of gradients (0)"
+    )
     parser.add_argument(
         "--max-memory", type=_size, default=4 << 30, metavar="SIZE", help="of Hessians at a time (4GiB)"
     )

@@ -19,6 +19,7 @@ from ._calibration_work import Work
 from ._statistics import PRIOR
 
 if TYPE_CHECKING:
+    from ._collector import Collector
     from ._side import Side
 
 _TOKENS = {False: 16384, True: 65536}
@@ -48,6 +49,8 @@ class Calibration:
     """Experts whose code cannot be watched: they have none either."""
     dead: dict[str, int]
     """Layers and the number of their columns in which every token had 0."""
+    gradients: bool = False
+    """Whether tokens were weighted by the gradients at the layers' outputs."""
     notes: list[str] = dataclasses.field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +58,8 @@ class Calibration:
 
     def __str__(self) -> str:
         return (
-            f"{self.out}: statistics of {self.layers:,} layers{' and Hessians' if self.hessian else ''}, of "
+            f"{self.out}: statistics of {self.layers:,} layers{' and Hessians' if self.hessian else ''}"
+            f"{', weighted by gradients' if self.gradients else ''}, of "
             f"{self.tokens:,} tokens in sequences of {self.sequence} ({self.text})"
         )
 
@@ -69,6 +73,7 @@ def calibrate(
     sequence: int = 512,
     random: bool = False,
     hessian: bool = False,
+    gradients: bool | None = None,
     tokenizer: Any = None,
     dtype: str = "float32",
     device: Any = None,
@@ -82,6 +87,7 @@ def calibrate(
     if kind not in (torch.float32, torch.bfloat16, torch.float16):
         raise ValueError(f"dtype: '{dtype}'; choose one of float32, bfloat16, float16")
     tokens = _TOKENS[hessian] if tokens is None else tokens
+    backwards = hessian if gradients is None else gradients
     if tokens < 1 or sequence < 1 or max_memory < 1:
         raise ValueError(f"tokens: {tokens}, sequence: {sequence}, max_memory: {max_memory}; pass 1 or more")
     if random and text is not None:
@@ -101,6 +107,7 @@ def calibrate(
             "tokens": digest(chunks),
             "sequence": chunks.shape[1],
             "hessian": hessian,
+            "gradients": [backwards, seed if backwards else 0],
             "dtype": dtype,
             "max_memory": max_memory,
             "torch": torch.__version__,
@@ -111,8 +118,19 @@ def calibrate(
         try:
             stack.enter_context(_eager_experts(side.model))
             stack.enter_context(_deterministic(side.device))
-            records = _run(side, chunks, work, max_memory if hessian else None, progress)
+            room = max_memory if hessian else None
+            records = None
+            if backwards:
+                try:
+                    records = _run_back(side, chunks, work, room, seed, progress)
+                except NotImplementedError as error:
+                    if gradients:
+                        raise
+                    notes.append(f"tokens are not weighted by gradients: {error}")
+            if records is None:
+                backwards, records = False, _run(side, chunks, work, room, progress)
             made = _made(records, chunks, target, side.name, said, hessian, notes)
+            made.gradients = backwards
             work.finish(_metadata(records, made, plan))
         except (ValueError, NotImplementedError):
             work.discard()  # going on would end here again
@@ -156,20 +174,73 @@ def _run(
             step(0)
         collector = Collector(side.prefixes[number], side.blocks[number], names, room)
         result = collector.run(lambda: run(*args, **kwargs), lambda tensors: work.write(number, tensors))
-        sums = collector.sums
-        record = {
-            "tokens": {module: one.rows for module, one in sums.items()},
-            "shares": collector.shares,
-            "few": collector.few(),
-            "unreached": collector.unreached(),
-            "unseen": collector.unseen(),
-            "dead": {module: one.dead() for module, one in sums.items() if one.dead()},
-        }
-        work.finish_block(number, record, result)
+        work.finish_block(number, _record_of(collector), result)
         return result
 
     side.hidden(chunks, slice(0, 0), step, visit)
     return work.records(len(side.blocks))
+
+
+def _record_of(collector: Collector) -> dict[str, Any]:
+    sums = collector.sums
+    return {
+        "tokens": {module: one.rows for module, one in sums.items()},
+        "shares": collector.shares,
+        "few": collector.few(),
+        "unreached": collector.unreached(),
+        "unseen": collector.unseen(),
+        "dead": {module: one.dead() for module, one in sums.items() if one.dead()},
+    }
+
+
+def _run_back(
+    side: Side,
+    chunks: Tensor,
+    work: Work,
+    room: int | None,
+    seed: int,
+    progress: Callable[[int, int, str], Any] | None,
+) -> list[dict[str, Any]]:
+    """As _run, weighted by gradients. Hidden states before each block lie in the folder until the block has
+    run back."""
+    from . import _gradients
+    from ._collector import Collector
+    from ._layer_names import LayerNames
+
+    names, blocks = LayerNames(side.model, side.weights), len(side.blocks)
+    each = side.block_cost() / max(blocks, 1) * chunks.numel()
+    total = max(1, int(4 * each * blocks + 3 * side.head_cost() * chunks.numel()))
+    done = 0.0
+
+    def step(more: float) -> None:
+        nonlocal done
+        done = min(done + more, total)
+        if progress is not None and progress(int(done), total, side.name) is False:
+            raise Interrupted(f"calibrate was stopped; what is finished is in {work.folder}")
+
+    calls = _gradients.Calls(lambda number, hidden: work.put(f"hidden-{number:05}", hidden.cpu()))
+    side.hidden(chunks, slice(0, 0), step, calls.visit)
+    found = work.get("gradient")
+    if found is not None:
+        left, gradient = int(found[1]["left"]), found[0].to(side.device)
+        step(total - done - 3 * each * left)
+    else:
+        left, gradient = blocks, _gradients.of_words(side, calls, chunks, seed, step)
+    for number in reversed(range(left)):
+        hidden = work.get(f"hidden-{number:05}")
+        assert hidden is not None
+        collector = Collector(side.prefixes[number], side.blocks[number], names, room, backwards=True)
+
+        def back(number: int = number, hidden: Tensor = hidden[0], settle: Any = collector.settle) -> Tensor:
+            return _gradients.through(side, number, calls.found[number], hidden, gradient, settle)
+
+        gradient = collector.run(back, lambda tensors, number=number: work.write(number, tensors))
+        work.record(number, _record_of(collector))
+        work.drop(f"hidden-{number:05}")
+        step(3 * each)
+        if work.is_due():
+            work.put("gradient", gradient.cpu(), {"left": str(number)})
+    return work.records(blocks)
 
 
 def _put_hidden(hidden: Tensor, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -246,6 +317,7 @@ def _metadata(records: list[dict[str, Any]], made: Calibration, plan: dict[str, 
         "token_digest": plan["tokens"],
         "sequence": str(made.sequence),
         "dtype": plan["dtype"],
+        **({"gradients": "squares"} if made.gradients else {}),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -48,23 +49,53 @@ class Work:
         with safe_open(self._state, "pt") as file:
             return file.get_tensor("hidden")  # type: ignore[no-any-return]
 
+    def put(self, name: str, tensor: Tensor, about: dict[str, str] | None = None) -> None:
+        """A tensor that is needed until the end, whole or not there."""
+        path = self._path(name)
+        save_file({name: tensor.contiguous()}, path + ".new", about)
+        os.replace(path + ".new", path)
+
+    def get(self, name: str) -> tuple[Tensor, dict[str, str]] | None:
+        """What `put` left."""
+        if not os.path.exists(self._path(name)):
+            return None
+        with safe_open(self._path(name), "pt") as file:
+            return file.get_tensor(name), dict(file.metadata() or {})
+
+    def is_due(self) -> bool:
+        """Whether it is time for another copy of what a kill would cost."""
+        if time.monotonic() - self._saved < SAVE_SECONDS:
+            return False
+        self._saved = time.monotonic()
+        return True
+
+    def drop(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self._path(name))
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.folder, name + ".safetensors")
+
     def write(self, block: int, tensors: dict[str, Tensor]) -> None:
         """Tensors of the block that is at work."""
         if tensors:
             save_file(tensors, os.path.join(self.folder, f"block-{block:05}-{self._parts:03}.safetensors"))
             self._parts += 1
 
-    def finish_block(self, block: int, record: dict[str, Any], result: Any) -> None:
+    def record(self, block: int, record: dict[str, Any]) -> None:
+        """That a block is finished."""
         with open(self._record(block), "w", encoding="utf-8") as written:
             json.dump(record, written)
         self._parts = 0
+
+    def finish_block(self, block: int, record: dict[str, Any], result: Any) -> None:
+        self.record(block, record)
         hidden = result[0] if isinstance(result, tuple) else result
         plain = isinstance(hidden, Tensor) and (not isinstance(result, tuple) or len(result) == 1)
-        if plain and time.monotonic() - self._saved >= SAVE_SECONDS:
+        if plain and self.is_due():
             more = {"next": str(block + 1), "tuple": str(int(isinstance(result, tuple)))}
             save_file({"hidden": hidden.contiguous()}, self._state + ".new", more)
             os.replace(self._state + ".new", self._state)
-            self._saved = time.monotonic()
 
     def records(self, blocks: int) -> list[dict[str, Any]]:
         found = []

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -24,8 +25,12 @@ _ROWS = 8192
 class Collector:
     """Sums of every distinct input of a block, by the first layer that reads it."""
 
-    def __init__(self, prefix: str, block: nn.Module, names: LayerNames, room: int | None) -> None:
-        """room: bytes of Hessians at a time, though one is always held; None: no Hessians."""
+    def __init__(
+        self, prefix: str, block: nn.Module, names: LayerNames, room: int | None, backwards: bool = False
+    ) -> None:
+        """room: bytes of Hessians at a time, though one is always held; None: no Hessians. backwards: the
+        block runs back, too, and what a token adds is weighted by the mean square of the gradient at the
+        outputs of the layers that read it; `settle` after each part of the tokens."""
         linears = [(name, one) for name, one in block.named_modules() if isinstance(one, nn.Linear)]
         self._linears = [(names.linear(prefix + name), one) for name, one in linears]
         self._stacked: list[tuple[nn.Module, list[Expert]]] = []
@@ -40,6 +45,8 @@ class Collector:
         self._room, self._first = room, True
         self._left: list[str] = []
         self._round = _Round()
+        self._backwards = backwards
+        self._pending: list[_Pending] = []
         for modules, _ in self._linears:
             self.shares.update(dict.fromkeys(modules[1:], modules[0]))
             if found := ONE_BY_ONE.match(modules[0]):
@@ -100,7 +107,12 @@ class Collector:
                 def before(_: Any, args: Any, kwargs: Any, module: str = modules[0]) -> None:
                     self._enter(module, args[0] if args else kwargs["input"])
 
+                def after(_: Any, __: Any, output: Tensor, module: str = modules[0]) -> None:
+                    self._watch(self.shares.get(module, module), output)
+
                 stack.callback(linear.register_forward_pre_hook(before, with_kwargs=True).remove)
+                if self._backwards:
+                    stack.callback(linear.register_forward_hook(after).remove)
             for stacked, experts in self._stacked:
                 stack.enter_context(replaced(stacked))(self._experts_forward(stacked, experts))
             yield
@@ -114,7 +126,25 @@ class Collector:
         if known != (owner if module not in self.sums else module):
             raise NotImplementedError(f"{module}: it reads what {known} reads at times, and not at others")
         if owner == module or module in self.sums:
+            self._take(module, x)
+
+    def _take(self, module: str, x: Tensor) -> None:
+        if self._backwards:
+            self._pending.append(_Pending(module, x.detach()))
+        else:
             self._feed(module, x)
+
+    def _watch(self, owner: str, output: Tensor) -> None:
+        """Adds what the gradient at an output says to the last input that `owner` took."""
+        pending = next((one for one in reversed(self._pending) if one.module == owner), None)
+        if pending is not None and output.requires_grad:
+            output.register_hook(pending.add)
+
+    def settle(self) -> None:
+        """Takes in what the part of the tokens that ran back has left."""
+        for one in self._pending:
+            self._feed(one.module, one.x, one.weights())
+        self._pending.clear()
 
     def _experts_forward(self, stacked: nn.Module, experts: list[Expert]) -> Callable[..., Any]:
         inner = stacked.forward
@@ -122,25 +152,30 @@ class Collector:
         def see(key: str, number: int, x: Tensor) -> None:
             gate, up, down = experts[number]
             if not key.startswith("up_"):  # it reads what the gate reads
-                self._feed(down if key.startswith("down") else gate, x)
+                self._take(down if key.startswith("down") else gate, x)
+
+        def after(key: str, number: int, output: Tensor) -> None:
+            gate, up, down = experts[number]
+            self._watch(down if key.startswith("down") else gate, output)
 
         def forward(*args: Any, **kwargs: Any) -> Any:
-            self._add(self._pools, experts[0][0] + "*", args[0] if args else kwargs["hidden_states"])
-            with _Products(stacked, see):
+            if not self._backwards:  # else of what the experts take, whose gradients are known
+                self._add(self._pools, experts[0][0] + "*", args[0] if args else kwargs["hidden_states"])
+            with _Products(stacked, see, after if self._backwards else None):
                 return inner(*args, **kwargs)
 
         return forward
 
-    def _feed(self, module: str, x: Tensor) -> None:
+    def _feed(self, module: str, x: Tensor, weights: Tensor | None = None) -> None:
         pool = self._pool_of.get(module)
         stacked_gates = (experts[0][0] + "*" for _, experts in self._stacked)
-        if pool is not None and pool not in stacked_gates:
-            self._add(self._pools, pool, x)
-        self._add(self.sums, module, x)
+        if pool is not None and (self._backwards or pool not in stacked_gates):
+            self._add(self._pools, pool, x, weights)
+        self._add(self.sums, module, x, weights)
 
     # Sums
 
-    def _add(self, into: dict[str, Sums], name: str, x: Tensor) -> None:
+    def _add(self, into: dict[str, Sums], name: str, x: Tensor, weights: Tensor | None = None) -> None:
         rows = x.reshape(-1, x.shape[-1])
         if len(rows) == 0:
             return
@@ -148,11 +183,13 @@ class Collector:
             into[name] = Sums(rows.shape[1], rows.device)
         sums = into[name]
         has_room = self._has_room(name, sums)
-        for some in rows.split(_ROWS):
+        for start in range(0, len(rows), _ROWS):
+            cut = slice(start, start + _ROWS)
+            weight = None if weights is None else weights[cut]
             if self._first:
-                sums.add(some)
+                sums.add(rows[cut], weight)
             if has_room:
-                sums.add_products(some)
+                sums.add_products(rows[cut], weight)
 
     def _has_room(self, name: str, sums: Sums) -> bool:
         """For its Hessian in this run. What comes after one that had none has none either, so that a pool is
@@ -214,6 +251,24 @@ class Collector:
         return found
 
 
+class _Pending:
+    """An input of which the gradients are not known yet."""
+
+    def __init__(self, module: str, x: Tensor) -> None:
+        self.module, self.x = module, x
+        self.squares = torch.zeros(x[..., 0].numel(), dtype=torch.float32, device=x.device)
+        self.outputs = 0
+
+    def add(self, gradient: Tensor) -> None:
+        """At the output of a layer that reads x."""
+        self.squares += gradient.reshape(len(self.squares), -1).float().square().sum(1)
+        self.outputs += gradient.shape[-1]
+
+    def weights(self) -> Tensor:
+        """Of a token: the mean square of the gradient at all outputs that x has a part in."""
+        return self.squares / max(self.outputs, 1)
+
+
 class _Round:
     """One run of a block's code: which layer read a tensor first."""
 
@@ -236,14 +291,20 @@ class _Round:
 class _Products(TorchFunctionMode):
     """Sees the products of a module of stacked experts with the weights of one of them."""
 
-    def __init__(self, module: nn.Module, see: Callable[[str, int, Tensor], None]) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        see: Callable[[str, int, Tensor], None],
+        after: Callable[[str, int, Tensor], None] | None,
+    ) -> None:
         super().__init__()
         self._weights = [
             (key, p) for key, p in module._parameters.items() if p is not None and key.endswith("_proj")
         ]
-        self._see = see
+        self._see, self._after = see, after
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        seen: list[tuple[str, int]] = []
         if getattr(func, "__name__", "") in ("linear", "matmul", "__matmul__", "mm") and len(args) > 1:
             x, weight = args[:2]
             if isinstance(weight, Tensor) and weight.dim() == 2:
@@ -251,7 +312,12 @@ class _Products(TorchFunctionMode):
                     number = _slice_number(weight, whole)
                     if number is not None:
                         self._see(key, number, x)
-        return func(*args, **(kwargs or {}))
+                        seen.append((key, number))
+        result = func(*args, **(kwargs or {}))
+        if self._after is not None:
+            for key, number in seen:
+                self._after(key, number, result)
+        return result
 
 
 def _slice_number(part: Tensor, whole: Tensor) -> int | None:

@@ -88,6 +88,16 @@ class Side:
             set_forward(lambda *_, **__: self._output)
             yield logits
 
+    def resident_block(self, number: int) -> contextlib.AbstractContextManager[None]:
+        """The weights of one block, in memory within it."""
+        prefix = self.prefixes[number]
+        return self._resident(lambda name: name.startswith(prefix))
+
+    def resident_outside(self) -> contextlib.AbstractContextManager[None]:
+        """All weights but those of the blocks."""
+        prefixes = tuple(self.prefixes)
+        return self._resident(lambda name: not name.startswith(prefixes))
+
     def _in_body(self, name: str) -> bool:
         return name.startswith(self._base) and not name.startswith(tuple(self.prefixes))
 
@@ -154,7 +164,7 @@ def _in_parts(forward: Any, batch: int, size: int, done: Callable[[int], None]) 
         whole: Any = None
         for start in range(0, batch, size):
             cut = slice(start, start + size)
-            result = forward(*_cut(args, batch, cut), **_cut(kwargs, batch, cut))
+            result = forward(*cut_of(args, batch, cut), **cut_of(kwargs, batch, cut))
             part = result[0] if isinstance(result, tuple) else result
             if whole is None:
                 whole = part.new_empty(batch, *part.shape[1:])
@@ -165,13 +175,14 @@ def _in_parts(forward: Any, batch: int, size: int, done: Callable[[int], None]) 
     return call
 
 
-def _cut(value: Any, batch: int, part: slice) -> Any:
+def cut_of(value: Any, batch: int, part: slice) -> Any:
+    """A part of the sequences of a batch, of whatever a block takes."""
     if isinstance(value, Tensor):
         return value[part] if value.dim() > 1 and value.shape[0] == batch else value
     if isinstance(value, dict):
-        return {key: _cut(one, batch, part) for key, one in value.items()}
+        return {key: cut_of(one, batch, part) for key, one in value.items()}
     if type(value) in (tuple, list):
-        return type(value)(_cut(one, batch, part) for one in value)
+        return type(value)(cut_of(one, batch, part) for one in value)
     return value
 
 

@@ -27,23 +27,23 @@ class Sums:
         self.complete = False
         """Whether the Hessian needs no more rows."""
 
-    def add(self, x: Tensor) -> None:
-        """x: (rows, columns)."""
+    def add(self, x: Tensor, weights: Tensor | None = None) -> None:
+        """x: (rows, columns); weights: (rows,), of the squares."""
         if len(x) == 0:
             return
         wide = x.float()
         self.rows += len(x)
         self.total += wide.sum(0, dtype=torch.float64)
-        self.squares += wide.square().sum(0, dtype=torch.float64)
         self.largest = torch.maximum(self.largest, wide.abs().amax(0))
+        self.squares += _weighted(wide, weights).square().sum(0, dtype=torch.float64)
 
     def hold_products(self) -> None:
         self.products = torch.zeros(self.columns, self.columns, dtype=torch.float32, device=self.device)
 
-    def add_products(self, x: Tensor) -> None:
+    def add_products(self, x: Tensor, weights: Tensor | None = None) -> None:
         assert self.products is not None
-        wide = x.float()
-        if x.dtype != torch.bfloat16 or x.device.type != "cpu":
+        wide = _weighted(x.float(), weights)
+        if weights is not None or x.dtype != torch.bfloat16 or x.device.type != "cpu":
             self.products.addmm_(wide.T, wide)
             return
         with _bf16_products():
@@ -114,6 +114,11 @@ def _bf16_products() -> Iterator[None]:
         yield
     finally:
         settings.fp32_precision = before
+
+
+def _weighted(x: Tensor, weights: Tensor | None) -> Tensor:
+    """What has the weighted squares and products."""
+    return x if weights is None else x * weights.sqrt()[:, None]
 
 
 def _shares(own: Sums | None, pool: Sums | None) -> tuple[float, float]:
