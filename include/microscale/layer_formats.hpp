@@ -50,7 +50,8 @@ struct GroupFormats {
   std::int64_t layers = 0;   ///< matrices
   std::int64_t weights = 0;  ///< elements of them
   /// By line of the menu: error of the layers' output as a share of it, summed over the layers
-  /// (experts: their mean); infinite where a layer cannot have the format.
+  /// (experts: their mean), or FormatChoice::by_gradients; infinite where a layer cannot have the
+  /// format.
   std::vector<double> errors;
   std::vector<std::int64_t> bytes;  ///< by line of the menu
   std::size_t chosen = 0;           ///< line of the menu
@@ -64,6 +65,8 @@ struct FormatChoice {
   std::vector<MenuFormat> menu;
   /// Layers whose errors were weighted by the mean squares of their inputs; the others by nothing.
   std::int64_t weighted_layers = 0;
+  /// Whether errors are what they are expected to add to the model's divergence, in nats a token.
+  bool by_gradients = false;
   std::vector<GroupFormats> groups;  ///< in the order of the input
 
   double bits() const;   ///< a weight, of all groups

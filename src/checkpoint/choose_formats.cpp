@@ -69,6 +69,7 @@ FormatChoice extreme_choice(const QuantizeModelOptions& options,
       if (std::isfinite(error)) error = longest_error;
   }
   choice.weighted_layers = choice.layers();
+  choice.by_gradients = false;  // the longer word
   return choice;
 }
 
@@ -128,16 +129,21 @@ void add_errors(std::vector<ChoiceGroup>& groups, const std::vector<MenuFormat>&
                 const std::vector<std::vector<WeightFormat>>& formats, const ModelPlan& plan,
                 const FormatErrors& errors) {
   for (ChoiceGroup& group : groups) {
-    const std::vector<double> parts = parts_of(group, plan);
+    // By gradients the tokens of an expert are counted, else experts of a layer count as one.
+    const std::vector<double> parts = errors.by_gradients()
+                                          ? std::vector<double>(group.matrices.size(), 1)
+                                          : parts_of(group, plan);
     for (std::size_t i = 0; i < group.matrices.size(); ++i) {
       const MatrixId id = group.matrices[i];
       const auto& measured = formats[plan.shards[id.shard].matrices[id.matrix].tensor];
-      const std::vector<double> shares = errors.shares(id.shard, id.matrix);
+      const std::vector<double> costs = errors.by_gradients()
+                                            ? errors.divergences(id.shard, id.matrix)
+                                            : errors.shares(id.shard, id.matrix);
       for (std::size_t line = 0; line < lines.size(); ++line) {
         if (!lines[line] || !std::isfinite(group.facts.errors[line])) continue;
         const auto at = std::find(measured.begin(), measured.end(), *lines[line]);
         group.facts.errors[line] +=
-            parts[i] * shares[static_cast<std::size_t>(at - measured.begin())];
+            parts[i] * costs[static_cast<std::size_t>(at - measured.begin())];
       }
     }
   }
@@ -240,6 +246,7 @@ FormatChoice choose_formats(
   begin(errors.bytes(), plan.summary.bytes_before);
   errors.run(quantizers, advance);
   add_errors(groups, lines, formats, plan, errors);
+  choice.by_gradients = errors.by_gradients();
   for (ChoiceGroup& group : groups) {
     for (const MatrixId id : group.matrices)
       choice.weighted_layers += errors.weighted(plan.shards[id.shard].matrices[id.matrix]);
@@ -269,6 +276,7 @@ ChoiceReport report_on(const FormatChoice& choice) {
   report.budget = choice.budget;
   for (const MenuFormat format : choice.menu) report.menu.emplace_back(menu_name(format));
   report.weighted_layers = choice.weighted_layers;
+  report.by_gradients = choice.by_gradients;
   for (const GroupFormats& group : choice.groups) {
     report.rows.push_back(
         {group.name, group.layers, group.weights, group.errors, group.bytes, group.chosen});

@@ -109,6 +109,7 @@ std::string to_text(const FormatChoice& choice) {
   Json& menu = json["menu"] = Json::array();
   for (const MenuFormat format : choice.menu) menu.push_back(menu_name(format));
   json["weighted_layers"] = choice.weighted_layers;
+  json["by_gradients"] = choice.by_gradients;
   Json& groups = json["groups"] = Json::array();
   for (const GroupFormats& group : choice.groups) {
     groups.push_back({{"name", group.name},
@@ -134,6 +135,7 @@ Result<FormatChoice> choice_from(std::string_view text) {
       choice.menu.push_back(*format);
     }
     choice.weighted_layers = json.at("weighted_layers");
+    choice.by_gradients = json.at("by_gradients");
     for (const Json& group : json.at("groups"))
       choice.groups.push_back(group_from(group, choice.menu.size()));
   } catch (const std::exception& error) {  // of nlohmann: a value of another kind

@@ -104,6 +104,7 @@ void FormatErrors::run(const TileQuantizerFactory& quantizers, const Advance& ad
                  [](const Unit& unit) { return unit.kind == Unit::Kind::quantize; });
     run_units(tiles);
   }
+  if (by_gradients()) mean_power_ = mean_power();
 }
 
 void FormatErrors::measure(const Unit& unit, Workspace& work) {
@@ -154,14 +155,45 @@ WeightedSums FormatErrors::rows(const Unit& unit, const Tile& tile, std::span<co
   return weighted_error(input, codes, scales, weights);
 }
 
-std::vector<double> FormatErrors::shares(std::size_t shard, std::size_t matrix) const {
+std::vector<WeightedSums> FormatErrors::totals(std::size_t shard, std::size_t matrix) const {
   const std::vector<WeightedSums>& tiles = sums_[shard][matrix];
-  const std::size_t formats = formats_of(plan_.shards[shard].matrices[matrix]).size();
-  std::vector<WeightedSums> totals(formats);
-  for (std::size_t i = 0; i < tiles.size(); ++i) totals[i % formats].merge(tiles[i]);
+  std::vector<WeightedSums> totals(formats_of(plan_.shards[shard].matrices[matrix]).size());
+  for (std::size_t i = 0; i < tiles.size(); ++i) totals[i % totals.size()].merge(tiles[i]);
+  return totals;
+}
+
+std::vector<double> FormatErrors::shares(std::size_t shard, std::size_t matrix) const {
   std::vector<double> shares;
-  for (const WeightedSums& total : totals) shares.push_back(total.share());
+  for (const WeightedSums& total : totals(shard, matrix)) shares.push_back(total.share());
   return shares;
+}
+
+// What an error as large as the output would add, of the matrices with statistics.
+double FormatErrors::mean_power() const {
+  double sum = 0;
+  int count = 0;
+  for (std::size_t shard = 0; shard < plan_.shards.size(); ++shard) {
+    const std::vector<QuantizedMatrix>& matrices = plan_.shards[shard].matrices;
+    for (std::size_t i = 0; i < matrices.size(); ++i) {
+      if (!weighted(matrices[i]) || formats_of(matrices[i]).empty()) continue;
+      sum += totals(shard, i).front().original * importance_->reach(matrices[i].slice.module) / 2;
+      ++count;
+    }
+  }
+  return count > 0 ? sum / count : 1;
+}
+
+std::vector<double> FormatErrors::divergences(std::size_t shard, std::size_t matrix) const {
+  const QuantizedMatrix& facts = plan_.shards[shard].matrices[matrix];
+  std::vector<double> found = shares(shard, matrix);
+  if (!weighted(facts)) {
+    for (double& one : found) one *= mean_power_;
+    return found;
+  }
+  const std::vector<WeightedSums> sums = totals(shard, matrix);
+  const double reach = importance_->reach(facts.slice.module);
+  for (std::size_t i = 0; i < found.size(); ++i) found[i] = sums[i].error * reach / 2;
+  return found;
 }
 
 }  // namespace microscale

@@ -39,6 +39,13 @@ class FormatErrors {
   /// Of a matrix of the plan, by the formats of its tensor: error of the output as a share of it.
   /// The same at any number of threads.
   std::vector<double> shares(std::size_t shard, std::size_t matrix) const;
+  /// What the error is expected to add to the divergence of the model, in nats a token: half of the
+  /// error under statistics by gradients. Of a matrix that these lack, its share of what an error
+  /// as large as the output would add to the others, by their mean.
+  std::vector<double> divergences(std::size_t shard, std::size_t matrix) const;
+
+  /// Whether errors are divergences.
+  bool by_gradients() const { return importance_ && importance_->by_gradients(); }
 
   /// Whether mean squares of its inputs are known.
   bool weighted(const QuantizedMatrix& matrix) const {
@@ -46,6 +53,8 @@ class FormatErrors {
   }
 
  private:
+  std::vector<WeightedSums> totals(std::size_t shard, std::size_t matrix) const;
+  double mean_power() const;
   const std::vector<WeightFormat>& formats_of(const QuantizedMatrix& matrix) const {
     return formats_[matrix.tensor];
   }
@@ -65,6 +74,7 @@ class FormatErrors {
   std::optional<Importance> importance_;
   WeightScan scan_;
   bool transposed_ = false;
+  double mean_power_ = 1;
   std::int64_t longest_row_ = 0, most_rows_ = 0;  // of a tile
   // By shard, matrix, and tile after tile the formats.
   std::vector<std::vector<std::vector<WeightedSums>>> sums_;

@@ -200,6 +200,13 @@ std::optional<std::int64_t> Importance::tokens(const std::string& owner) const {
   return found->second;
 }
 
+double Importance::reach(const std::string& module) const {
+  std::int64_t most = 0;
+  for (const auto& [owner, count] : metadata_.tokens) most = std::max(most, count);
+  const auto own = tokens(owner_of(module));
+  return own && most > 0 ? static_cast<double>(*own) / static_cast<double>(most) : 1;
+}
+
 double Importance::shrink(const std::string& owner, std::int64_t cols) const {
   return metadata_.shrunk ? 0 : hessian_shrink(tokens(owner).value_or(0), cols);
 }

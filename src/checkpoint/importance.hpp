@@ -42,6 +42,11 @@ class Importance {
   Status read_hessian(const std::string& owner, std::span<float> out) const;
   /// Of which the statistics of that module were made; nothing where the file does not say.
   std::optional<std::int64_t> tokens(const std::string& owner) const;
+  /// Whether errors under the statistics are what they add to the divergence, so that those of
+  /// layers compare.
+  bool by_gradients() const { return metadata_.by_gradients; }
+  /// The share of the tokens that came to a module; 1 where the file does not say.
+  double reach(const std::string& module) const;
   /// By how much the Hessian is to be shrunk where nothing else is asked for.
   double shrink(const std::string& owner, std::int64_t cols) const;
 

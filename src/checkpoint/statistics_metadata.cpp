@@ -31,6 +31,7 @@ Result<std::optional<StatisticsMetadata>> read_statistics_metadata(
   }
   std::optional<StatisticsMetadata> found(std::in_place);
   found->shrunk = find(metadata, "shrunk") != nullptr;
+  found->by_gradients = find(metadata, "gradients") != nullptr;
   if (const std::string* shares = find(metadata, "shares")) {
     const Failure bad{ErrorCode::bad_input,
                       "\"shares\" in its metadata is no object of names of modules"};

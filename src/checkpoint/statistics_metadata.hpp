@@ -18,6 +18,8 @@ struct StatisticsMetadata {
   std::map<std::string, std::int64_t> tokens;
   /// Whether its Hessians were shrunk when they were made (of a rotated model).
   bool shrunk = false;
+  /// Whether a token counts by the mean square of the gradient at the layers' outputs.
+  bool by_gradients = false;
 };
 
 /// Nothing, of a file that is not of calibrate; a failure for one of a later version, or with

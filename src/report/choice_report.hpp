@@ -14,8 +14,8 @@ struct ChoiceRow {
   std::string name = {};
   std::int64_t layers = 0;
   std::int64_t weights = 0;
-  /// By line of the menu: error of the output as a share of it, summed over the layers; infinite
-  /// where they cannot have the format.
+  /// By line of the menu: error of the output as a share of it, summed over the layers, or
+  /// ChoiceReport::by_gradients; infinite where they cannot have the format.
   std::vector<double> errors = {};
   std::vector<std::int64_t> bytes = {};  ///< of codes and scales, by line of the menu
   std::size_t chosen = 0;                ///< line of the menu
@@ -30,6 +30,7 @@ struct ChoiceReport {
   std::string budget = {};             ///< "at most 4.75 bits a weight, of nvfp4, fp8 and bf16"
   std::vector<std::string> menu = {};  ///< "nvfp4", ..., "bf16"
   std::int64_t weighted_layers = 0;    ///< whose errors are weighted by mean squares of inputs
+  bool by_gradients = false;           ///< errors are divergences, in nats a token
   std::vector<ChoiceRow> rows = {};
   std::vector<ChoicePoint> curve = {};  ///< of the best choices, smallest first
 };

@@ -26,7 +26,10 @@ std::string share_table(const ChoiceReport& choice) {
   table.column("layers", true);
   table.column("weights", true);
   table.column("bits a weight", true, "codes and the scales of blocks or rows");
-  table.column("error", true, "of the output as a share of it, summed over the layers");
+  table.column("error", true,
+               choice.by_gradients
+                   ? "what it is expected to add to the divergence; 1 % is 0.01 nats"
+                   : "of the output as a share of it, summed over the layers");
   const auto add = [&](const std::string& name, std::int64_t layers, std::int64_t weights,
                        double bits, double error) {
     table.begin_row();

@@ -137,6 +137,63 @@ TEST_F(Budgets, weigh_errors_by_the_statistics_of_inputs) {
             group(without, "layers.0.self_attn.o_proj").errors[0]);
 }
 
+TEST_F(Budgets, count_what_errors_add_to_the_divergence) {
+  testing::TestTensors statistics;
+  for (int layer = 0; layer < layers; ++layer) {
+    for (const std::string name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                   "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj"}) {
+      const std::vector<float> squares(64, layer == 1 ? 1.0f : 0x1p-10f);
+      statistics[layer_of(layer) + name] = tensor_of(StoredType::f32, {64}, squares);
+    }
+  }
+  const SafetensorsMetadata about{
+      {"microscale_statistics", "1"},
+      {"tokens", R"({"model.layers.0.self_attn.o_proj": 50, "model.layers.1.self_attn.o_proj": 100,
+                     "model.layers.1.self_attn.q_proj": 100})"}};
+  SafetensorsMetadata by_gradients = about;
+  by_gradients.emplace_back("gradients", "squares");
+  const auto write = [&](const char* name, const SafetensorsMetadata& metadata) {
+    std::vector<PlannedTensor> planned;
+    for (const auto& [module, tensor] : statistics)
+      planned.push_back({module, tensor.type, tensor.shape});
+    const SafetensorsLayout layout = plan_safetensors(planned, metadata).value();
+    std::string file = layout.header;
+    for (const TensorEntry& entry : layout.tensors) file += statistics.at(entry.name).bytes;
+    testing::write_file(folder / name, file);
+  };
+  write("plain.safetensors", about);
+  write("weighted.safetensors", by_gradients);
+  QuantizeModelOptions with = options(5);
+  with.importance = folder / "plain.safetensors";
+  const FormatChoice shares = *plan_quantize_model(with).choice;
+  with.importance = folder / "weighted.safetensors";
+  const FormatChoice choice = *convert_model(with).plan.choice;
+  EXPECT_FALSE(shares.by_gradients);
+  EXPECT_TRUE(choice.by_gradients);
+  EXPECT_EQ(choice.weighted_layers, 6 * layers);
+  const auto errors = [&](const FormatChoice& of, int layer, const char* name) {
+    return group(of, layer_of(layer) + name).errors;
+  };
+  // Half of the error under the statistics: the share times the output, of half of the tokens.
+  const TestModel model = llama();
+  for (const int layer : {0, 1}) {
+    double output = 0;
+    for (const float value :
+         testing::values_of(model.shards[0].at(layer_of(layer) + "self_attn.o_proj.weight")))
+      output += static_cast<double>(value) * static_cast<double>(value);
+    output *= layer == 1 ? 1 : 0x1p-10 * 0.5;
+    const double share = errors(shares, layer, "self_attn.o_proj")[0];
+    EXPECT_NEAR(errors(choice, layer, "self_attn.o_proj")[0], share * output / 2,
+                1e-9 * share * output);
+  }
+  EXPECT_GT(errors(choice, 0, "mlp.down_proj")[0], 0) << "which has no statistics";
+  const GroupFormats& wanted = group(choice, layer_of(1) + "self_attn.{q_proj");
+  const GroupFormats& other = group(choice, layer_of(0) + "self_attn.{q_proj");
+  EXPECT_GT(wanted.bytes[wanted.chosen], other.bytes[other.chosen]);
+  // The choice is read back as it was made.
+  EXPECT_EQ(recorded_choice(take(with_menu(with))), choice);
+}
+
 TEST_F(Budgets, write_the_same_bytes_at_any_number_of_threads_and_in_little_memory) {
   convert_model(options(5.5, "one", 1));
   QuantizeModelOptions many = options(5.5, "many", 5);

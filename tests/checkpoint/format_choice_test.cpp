@@ -17,6 +17,7 @@ FormatChoice small_choice() {
   choice.budget = "at most 4.75 bits a weight";
   choice.menu = {WeightFormat::nvfp4, WeightFormat::fp8, std::nullopt};
   choice.weighted_layers = 3;
+  choice.by_gradients = true;
   choice.groups = {{"l.0.{q_proj,k_proj,v_proj}", 3, 1000, {0.1, 1.0 / 3, 0}, {562, 1000, 2000}, 0},
                    {"l.0.o_proj \"x\"",
                     1,

@@ -30,6 +30,13 @@ TEST(StatisticsMetadata, says_who_shares) {
   EXPECT_TRUE(without.value()->shares.empty());
 }
 
+TEST(StatisticsMetadata, says_whether_gradients_weigh) {
+  const SafetensorsMetadata plain{{"microscale_statistics", "1"}};
+  EXPECT_FALSE(read_statistics_metadata(plain).value()->by_gradients);
+  const SafetensorsMetadata weighted{{"microscale_statistics", "1"}, {"gradients", "squares"}};
+  EXPECT_TRUE(read_statistics_metadata(weighted).value()->by_gradients);
+}
+
 TEST(StatisticsMetadata, counts_tokens) {
   const auto found = read_statistics_metadata(
       {{"microscale_statistics", "1"}, {"tokens", R"({"a.q_proj": 4096, "b": 0})"}});

@@ -62,6 +62,8 @@ TEST(ChoiceReport, tells_how_errors_were_measured) {
   EXPECT_NE(choice_basis(choice).find("outputs"), std::string::npos);
   choice.weighted_layers = 0;
   EXPECT_NE(choice_basis(choice).find("--importance"), std::string::npos);
+  choice.by_gradients = true;
+  EXPECT_NE(choice_basis(choice).find("1 % is 0.01 nats a token"), std::string::npos);
 }
 
 TEST(ChoiceReport, is_json_without_infinities) {
