@@ -57,7 +57,7 @@ TEST(ChoiceGroups, know_the_bytes_of_every_format) {
     options = take(with_menu(options));
     for (std::size_t line = 0; line < options.budget.menu.size(); ++line) {
       SCOPED_TRACE(menu_name(options.budget.menu[line]));
-      FormatChoice choice{"", options.budget.menu, 0, {}};
+      FormatChoice choice{"", options.budget.menu, 0, false, {}};
       std::int64_t wanted = 0, scalars = 0;
       for (const ChoiceGroup& group : groups_of(options)) {
         choice.groups.push_back(group.facts);

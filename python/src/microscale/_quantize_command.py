@@ -66,6 +66,7 @@ def command(arguments: Sequence[str]) -> int:
         code = calibrate(
             [model, "-o", statistics, *_SOURCES.get(text, ["--text", text])]
             + (["--hessian"] if given.get("--method", "search") != "search" else [])
+            + (["--gradients"] if "--bits" in given or "--fit" in given else [])
             + (["--device", given["--device"].partition(":all")[0]] if "--device" in given else [])
             + (["--resume"] if "--resume" in given else [])
             + ["--no-next"]
