@@ -234,7 +234,10 @@ def _run_back(
         def back(number: int = number, hidden: Tensor = hidden[0], settle: Any = collector.settle) -> Tensor:
             return _gradients.through(side, number, calls.found[number], hidden, gradient, settle)
 
-        gradient = collector.run(back, lambda tensors, number=number: work.write(number, tensors))
+        def write(tensors: dict[str, Tensor], number: int = number) -> None:
+            work.write(number, tensors)
+
+        gradient = collector.run(back, write)
         work.record(number, _record_of(collector))
         work.drop(f"hidden-{number:05}")
         step(3 * each)
