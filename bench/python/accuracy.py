@@ -40,6 +40,7 @@ class Bench:
     def __init__(self, options):
         self.options, self.work = options, Path(options.work)
         self.work.mkdir(parents=True, exist_ok=True)
+        check_plan(self.work / "plan.json", options)
         self.rows = self.work / "rows.json"
         self.found = json.loads(self.rows.read_text()) if self.rows.exists() else {}
         self.device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -144,6 +145,24 @@ class Bench:
         self.rows.write_text(json.dumps(self.found, indent=2))
         said = f"KL {figures['kl_mean']:.4f}, perplexity {figures['other_perplexity']:.3f}"
         print(f"{' '.join(pair)}: {said}, {quantized:.0f} + {time.time() - begun - quantized:.0f} s", flush=True)
+
+
+def check_plan(path, options):
+    """Ends the program where a folder has the results of another model, text or setting."""
+    size = os.stat(options.model).st_size if os.path.isfile(options.model) else None
+    plan = {"model": [os.path.abspath(options.model), size]}
+    for name in ("text", "calibration"):
+        given = getattr(options, name)
+        plan[name] = given and [os.path.abspath(given), os.stat(given).st_size]
+    for name in ("tokens", "hessian_tokens", "gradients", "dtype", "chunks", "context", "seed"):
+        plan[name] = getattr(options, name)
+    before = json.loads(path.read_text()) if path.exists() else plan
+    for name, value in plan.items():
+        if before.get(name) != value:
+            raise SystemExit(
+                f"{path.parent} has results of another {name}: {before.get(name)}, now {value}; give another --work"
+            )
+    path.write_text(json.dumps(plan, indent=2))
 
 
 def rows_of(options):
