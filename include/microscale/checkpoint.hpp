@@ -68,6 +68,7 @@ Container container_for(const std::filesystem::path& output);
 /// Nothing is quantized: quantized weights keep their codes. Set by convert_model.
 struct KeepCodes {
   bool exact = false;                  ///< refuse what would change a value
+  bool read_back = false;              ///< all of the output, not a sixteenth of it
   bool cast = false;                   ///< MXFP4 becomes NVFP4 also where the container holds MXFP4
   bool scaled_inputs = false;          ///< every NVFP4 layer has a scale of its inputs
   std::int64_t lost_input_scales = 0;  ///< of layers, where others have none
@@ -150,7 +151,8 @@ struct ConvertModelOptions {
   bool exact = false;     ///< refuse what would change a value
   int threads = 0;        ///< 0: all cores
   std::int64_t max_memory = std::int64_t{1} << 30;  ///< bytes of resident memory to stay under
-  bool resume = false;  ///< continue an interrupted run of the same input and options
+  bool resume = false;     ///< continue an interrupted run of the same input and options
+  bool read_back = false;  ///< read all of the output again to hash it, not a sixteenth of it
 };
 
 /// What became of weights whose codes stay; nothing of it where an earlier run had finished.
@@ -163,7 +165,10 @@ struct ConvertedModel {
   std::int64_t searched = 0;  ///< of these, not of the same values: no scale of NVFP4 fits
   double searched_mse = 0;    ///< relative, of the searched blocks alone
   std::uint64_t hash_before = 0;  ///< of the values that the input's blocks stand for
-  std::uint64_t hash_after = 0;   ///< of those that the output's stand for, read back
+  /// Of those that the output's stand for, as its readers decode it: of the bytes that were
+  /// written, a sixteenth of which was read again and hashed once more; with read_back, of all of
+  /// them.
+  std::uint64_t hash_after = 0;
   bool same_values() const { return hash_before == hash_after; }
 };
 

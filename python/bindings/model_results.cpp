@@ -203,7 +203,7 @@ void bind_written(nb::module_& module) {
       .def_ro("blocks_searched", &ConvertedModel::searched,
               "Of these, those that stand for other values than before.")
       .def_ro("hash_before", &ConvertedModel::hash_before, "Of the values of the input's blocks.")
-      .def_ro("hash_after", &ConvertedModel::hash_after, "Of those of the output, read back.")
+      .def_ro("hash_after", &ConvertedModel::hash_after, "Of those of the output.")
       .def_prop_ro("same_values", &ConvertedModel::same_values)
       .def("__repr__", [](const ConvertedModel& model) {
         return fmt::format("ConvertedModel({} weights, {})", model.weights,

@@ -251,7 +251,8 @@ void bind_models(nb::module_& module) {
   module.def(
       "convert_model",
       [](const Path& source, const Path& target, const std::string& container, bool to_nvfp4,
-         bool exact, int threads, std::int64_t max_memory, bool resume, nb::handle progress) {
+         bool exact, int threads, std::int64_t max_memory, bool resume, bool read_back,
+         nb::handle progress) {
         const ConvertModelOptions options{source,
                                           target,
                                           container_from(container),
@@ -259,7 +260,8 @@ void bind_models(nb::module_& module) {
                                           exact,
                                           threads_of(threads),
                                           limit_from(max_memory),
-                                          resume};
+                                          resume,
+                                          read_back};
         ConvertedModel model;
         run_interruptible(progress, [&](const ProgressCallback& report) {
           model = convert_model(options, report);
@@ -269,15 +271,16 @@ void bind_models(nb::module_& module) {
       nb::arg("source"), nb::arg("target"), nb::arg("container"), nb::kw_only(),
       nb::arg("to_nvfp4") = false, nb::arg("exact") = false, nb::arg("threads") = 0,
       nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("resume") = false,
-      nb::arg("progress") = nb::none(),
+      nb::arg("read_back") = false, nb::arg("progress") = nb::none(),
       nb::sig("def convert_model(source: str | os.PathLike[str], target: str | os.PathLike[str], "
               "container: str, *, to_nvfp4: bool = False, exact: bool = False, threads: int = 0, "
-              "max_memory: int = 1073741824, resume: bool = False, progress: Progress = None) -> "
-              "ConvertedModel"),
+              "max_memory: int = 1073741824, resume: bool = False, read_back: bool = False, "
+              "progress: Progress = None) -> ConvertedModel"),
       "Puts weights that are quantized already into another container with their codes.\n\n"
       "MXFP4 becomes NVFP4, by the same codes where scales reach, where the container has no\n"
-      "MXFP4; to_nvfp4: also where it has. exact: refuses what would change a value. Reads the\n"
-      "output back and compares the values. Raises ValueError, OSError, MemoryError.");
+      "MXFP4; to_nvfp4: also where it has. exact: refuses what would change a value. Hashes\n"
+      "the values of what was written, of which it reads a sixteenth again, with read_back all.\n"
+      "Raises ValueError, OSError, MemoryError.");
   module.def(
       "dequantize_model",
       [](const Path& source, const Path& target, nb::handle dtype, int threads, bool allow_nan,

@@ -115,20 +115,29 @@ CastBlocks cast_to_nvfp4(std::span<std::uint8_t> codes, std::span<const std::uin
       powers[static_cast<std::size_t>(scale)] = e4m3_power(exponent);
     }
   }
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    to[i] = powers[scales[i / 2]];
-    if (to[i] != 0) continue;
-    std::uint8_t* at = codes.data() + i * block / 2;
-    std::uint64_t word = load(at);
-    int exponent = scales[i / 2] - e8m0_bias - global;
-    if (!holds_a_value(word)) {
-      to[i] = e4m3_power(std::clamp(exponent, smallest, largest));
-    } else if (fit(word, exponent)) {
-      to[i] = e4m3_power(exponent);
-      std::memcpy(at, &word, sizeof word);
-    } else {
-      ++cast.searched;
-      search(at, decode_e8m0(scales[i / 2]), global_scale, to[i], cast.error);
+  constexpr std::size_t chunk = 128;  // blocks of sixteen whose scales are looked up without a jump
+  for (std::size_t from = 0; from < to.size(); from += chunk) {
+    const std::size_t end = std::min(from + chunk, to.size());
+    std::uint8_t least = 0xFF;
+    for (std::size_t i = from; i < end; i += 2) {
+      const std::uint8_t power = powers[scales[i / 2]];
+      to[i] = to[i + 1] = power;
+      least = std::min(least, power);
+    }
+    for (std::size_t i = from; least == 0 && i < end; ++i) {
+      if (to[i] != 0) continue;
+      std::uint8_t* at = codes.data() + i * block / 2;
+      std::uint64_t word = load(at);
+      int exponent = scales[i / 2] - e8m0_bias - global;
+      if (!holds_a_value(word)) {
+        to[i] = e4m3_power(std::clamp(exponent, smallest, largest));
+      } else if (fit(word, exponent)) {
+        to[i] = e4m3_power(exponent);
+        std::memcpy(at, &word, sizeof word);
+      } else {
+        ++cast.searched;
+        search(at, decode_e8m0(scales[i / 2]), global_scale, to[i], cast.error);
+      }
     }
   }
   return cast;

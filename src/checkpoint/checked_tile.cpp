@@ -1,9 +1,16 @@
 #include "checkpoint/checked_tile.hpp"
 
+#include <algorithm>
+
 #include "checkpoint/bad_element.hpp"
 #include "microscale/quantize.hpp"
 
 namespace microscale {
+namespace {
+
+constexpr std::int64_t piece_elements = std::int64_t{1} << 17;
+
+}  // namespace
 
 Tile tile_of(const ModelPlan& plan, const Unit& unit) {
   const MatrixSlice& slice = plan.shards[unit.shard].matrices[unit.item].slice;
@@ -14,24 +21,37 @@ bool read_checked_tile(const ModelPlan& plan, const Unit& unit, const Tile& tile
                        std::span<std::uint8_t> out, std::vector<std::uint8_t>& scratch,
                        WeightScan& scan) {
   const QuantizedMatrix& matrix = plan.shards[unit.shard].matrices[unit.item];
+  const DenseTensor& source = *plan.tensors[matrix.tensor].source;
   const std::int64_t size = size_of(matrix.dtype);
-  const auto bytes = out.first(static_cast<std::size_t>(tile.elements() * size));
-  take(plan.tensors[matrix.tensor].source->read_tile(matrix.slice, tile, bytes, scratch));
-  const AbsMax range =
-      abs_max({out.data(), matrix.dtype, 1, tile.elements(), tile.elements()}, {.threads = 1});
-  std::int64_t bad = range.non_finite;
-  if (bad < 0 && range.amax >= 0x1p127f) bad = find_huge(bytes, matrix.dtype);
-  if (bad < 0) {
-    if (unit.kind == Unit::Kind::measure) scan.add_amax(matrix.group, range.amax);
-    return true;
+  // Columns of the tensor are read whole; all else in pieces that are looked at while they are in
+  // the cache.
+  const std::int64_t rows = matrix.slice.col_step == 1
+                                ? std::max<std::int64_t>(1, piece_elements / tile.cols)
+                                : tile.rows;
+  const bool measures = unit.kind == Unit::Kind::measure;
+  float amax = 0;
+  for (std::int64_t row = 0; row < tile.rows; row += rows) {
+    const Tile piece{tile.row + row, std::min(rows, tile.rows - row), tile.col, tile.cols};
+    // What is only measured takes the place of what was.
+    const auto bytes = out.subspan(static_cast<std::size_t>(measures ? 0 : row * tile.cols * size),
+                                   static_cast<std::size_t>(piece.elements() * size));
+    take(source.read_tile(matrix.slice, piece, bytes, scratch));
+    const AbsMax range = abs_max(
+        {bytes.data(), matrix.dtype, 1, piece.elements(), piece.elements()}, {.threads = 1});
+    amax = std::max(amax, range.amax);
+    std::int64_t bad = range.non_finite;
+    if (bad < 0 && range.amax >= 0x1p127f) bad = find_huge(bytes, matrix.dtype);
+    if (bad < 0) continue;
+    using Bad = WeightScan::Bad;
+    const Bad what = range.non_finite < 0                              ? Bad::huge
+                     : is_nan(bytes.data() + bad * size, matrix.dtype) ? Bad::nan
+                                                                       : Bad::infinite;
+    scan.add_bad(
+        {unit.shard, unit.item, piece.row + bad / tile.cols, tile.col + bad % tile.cols, what});
+    return false;
   }
-  using Bad = WeightScan::Bad;
-  const Bad what = range.non_finite < 0                            ? Bad::huge
-                   : is_nan(out.data() + bad * size, matrix.dtype) ? Bad::nan
-                                                                   : Bad::infinite;
-  scan.add_bad(
-      {unit.shard, unit.item, tile.row + bad / tile.cols, tile.col + bad % tile.cols, what});
-  return false;
+  if (measures) scan.add_amax(matrix.group, amax);
+  return true;
 }
 
 }  // namespace microscale

@@ -67,7 +67,7 @@ class Converter {
   void finish_shard(std::size_t shard);
   void write_other_files();
   void write_manifest(ManifestContents contents);
-  // Reads back what options_.keep_codes has written; throws where its values are others.
+  // Reads what options_.keep_codes has written, or some of it; throws where its values are others.
   void check_values();
   bool is_first() const { return ranks_.rank() == 0; }
   // Tells the caller how far it is, and stops if that is the answer.
@@ -313,7 +313,9 @@ void Converter::write_other_files() {
 void Converter::check_values() {
   std::vector<TileBuffers> buffers;
   for (const Workspace& work : workspaces_) buffers.push_back(work.quantizer->buffers());
-  hash_after_ = hash_of_output(plan_, options_.output, buffers,
+  const OutputToCheck output{options_.output, runner_.kept_hashes(),
+                             options_.keep_codes->read_back};
+  hash_after_ = hash_of_output(plan_, output, buffers,
                                [this](std::string_view module) { advance(0, module); });
   const KeptSums sums = total_kept(report_);
   if (hash_after_ == sums.hash_expected) return;

@@ -304,7 +304,8 @@ Result<QuantizeModelOptions> options_for(const ConvertModelOptions& options) {
   wanted.threads = options.threads;
   wanted.max_memory = options.max_memory;
   wanted.resume = options.resume;
-  wanted.keep_codes = KeepCodes{.exact = options.exact, .cast = options.to_nvfp4};
+  wanted.keep_codes =
+      KeepCodes{.exact = options.exact, .read_back = options.read_back, .cast = options.to_nvfp4};
   auto model = open_model_folder(options.input);
   if (!model) return model.failure();
   auto folder = sort_quantized_folder(std::move(model.value()), false, false);

@@ -19,6 +19,13 @@ std::span<std::uint8_t> first(std::span<std::uint8_t> buffer, std::int64_t count
   return buffer.first(static_cast<std::size_t>(count));
 }
 
+// A loop that becomes one of vectors, as std::max_element does not.
+std::uint8_t largest_of(std::span<const std::uint8_t> bytes) {
+  std::uint8_t most = 0;
+  for (const std::uint8_t byte : bytes) most = std::max(most, byte);
+  return most;
+}
+
 }  // namespace
 
 // False where a block is NaN, which is noted. Without `codes` scales alone.
@@ -45,7 +52,7 @@ void KeptTiles::measure(const Unit& unit, const Tile& tile, const TileBuffers& b
   const StoredWeight& weight = *plan_.tensors[matrix.tensor].source->weight;
   // The largest scale counts if its block holds a value, and nearly every block does.
   for (int tries = 0; tries < 4 && exponent == INT_MIN; ++tries) {
-    const auto most = std::max_element(scales.begin(), scales.end());
+    const auto most = std::find(scales.begin(), scales.end(), largest_of(scales));
     const std::int64_t at = (most - scales.begin()) * format.block;
     const Tile block{tile.row + at / tile.cols, 1, tile.col + at % tile.cols, format.block};
     std::array<std::uint8_t, 16> codes;
@@ -97,6 +104,7 @@ std::optional<KeptTile> KeptTiles::convert(const Unit& unit, const Tile& tile,
   }
   sums.hash_expected =
       same ? sums.hash_before : hash_of_tile(matrix.slice, tile, written, codes, scales);
+  hashes_.set(unit, written, sums.hash_expected);
   std::lock_guard lock(mutex_);
   sums_[matrix.tensor].add(sums);
   return result;

@@ -9,6 +9,7 @@
 
 #include "checkpoint/model_plan.hpp"
 #include "checkpoint/schedule.hpp"
+#include "checkpoint/tile_hashes.hpp"
 #include "checkpoint/weight_scan.hpp"
 #include "report/model_report.hpp"
 #include "seam/tile_quantizer.hpp"
@@ -27,7 +28,7 @@ class KeptTiles {
  public:
   /// All must outlive this. NaN goes to `scan`.
   KeptTiles(const ModelPlan& plan, const QuantizeModelOptions& options, WeightScan& scan)
-      : plan_(plan), options_(options), scan_(scan), sums_(plan.tensors.size()) {}
+      : plan_(plan), options_(options), scan_(scan), hashes_(plan), sums_(plan.tensors.size()) {}
 
   /// Of MXFP4 that becomes NVFP4: tells `scan` how large the global scale must be.
   void measure(const Unit& unit, const Tile& tile, const TileBuffers& buffers);
@@ -40,6 +41,9 @@ class KeptTiles {
   /// Of a tensor whose tiles are all done.
   KeptSums sums(std::size_t tensor) const;
 
+  /// Of all tiles that were converted.
+  const TileHashes& hashes() const { return hashes_; }
+
  private:
   const QuantizedMatrix& matrix_of(const Unit& unit) const {
     return plan_.shards[unit.shard].matrices[unit.item];
@@ -51,6 +55,7 @@ class KeptTiles {
   const ModelPlan& plan_;
   const QuantizeModelOptions& options_;
   WeightScan& scan_;
+  TileHashes hashes_;
   mutable std::mutex mutex_;
   std::vector<KeptSums> sums_;  // by tensor
 };

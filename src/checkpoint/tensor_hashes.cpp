@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <xxhash.h>
+#if defined(MICROSCALE_XXHASH_DISPATCH)
+#include <xxh_x86dispatch.h>  // XXH3_128bits and its update are macros from here on
+#endif
 
 #include <algorithm>
 #include <charconv>

@@ -64,6 +64,9 @@ class UnitRunner {
   /// other unit runs.
   void settle_global_scales(const std::vector<Unit>& measured);
 
+  /// Of weights whose codes stay, once all units are done.
+  const TileHashes& kept_hashes() const { return kept_.hashes(); }
+
   /// Moves what was measured on the tensors of a shard whose units are all done into the report.
   void report_shard(std::size_t shard, ModelReport& report);
 

@@ -14,16 +14,7 @@ namespace {
 
 constexpr std::uint8_t both_signs = 0x88;  // of a byte
 
-constexpr std::size_t chunk = 256;  // words that are hashed at once
-
-// For each word of eight bytes what its scale adds to the hash; `per_block` words have one scale.
-template <std::size_t per_block>
-void spread(std::span<const std::uint8_t> scales, const std::array<std::uint64_t, 256>& terms,
-            std::uint64_t* to) {
-  for (std::size_t i = 0; i < scales.size(); ++i) {
-    for (std::size_t j = 0; j < per_block; ++j) to[i * per_block + j] = terms[scales[i]];
-  }
-}
+constexpr std::size_t chunk = 2048;  // bytes of codes that are turned at once
 
 // One pass without a way out, which becomes one of vectors.
 bool any_is(std::span<const std::uint8_t> bytes, std::uint8_t mask, std::uint8_t value) {
@@ -62,28 +53,29 @@ std::uint64_t ValueHash::of(std::int64_t first, std::span<const std::uint8_t> co
   const FormatInfo& format = info(coding_.format);
   const bool packed = format.code_bits == 4, e8m0 = format.e8m0_scale;
   if (scales.empty()) return 0;
-  const std::size_t per_block = codes.size() / 8 / scales.size();
-  std::uint64_t place = key_ + static_cast<std::uint64_t>(code_bytes(format, first) / 8) * word_key;
+  const std::size_t block = codes.size() / scales.size();
+  ScaledWords run{
+      .words = codes.data(),
+      .scales = scales.data(),
+      .terms = terms_.data(),
+      .count = codes.size() / 8,
+      .per_scale = block / 8,
+      .place = key_ + static_cast<std::uint64_t>(code_bytes(format, first) / 8) * word_key,
+      .packed = packed};
+  const bool turns =
+      packed && !e8m0 && (turns_ || any_is(scales, 0x80, 0x80) || any_is(scales, 0xFF, 0));
+  if (!turns) return sum_of(run);
   std::uint64_t sum = 0;
-  alignas(64) std::array<std::uint64_t, chunk> steps;
-  std::array<std::uint8_t, chunk * 8> turned;
+  std::array<std::uint8_t, chunk> turned;
   while (!scales.empty()) {
-    const std::size_t blocks = std::min(scales.size(), chunk / per_block);
-    const std::size_t words = blocks * per_block;
-    const auto some = codes.first(words * 8), their_scales = scales.first(blocks);
-    if (per_block == 1) {
-      spread<1>(their_scales, terms_, steps.data());
-    } else if (per_block == 2) {
-      spread<2>(their_scales, terms_, steps.data());
-    } else {
-      spread<4>(their_scales, terms_, steps.data());
-    }
-    const bool turns =
-        packed && !e8m0 &&
-        (turns_ || any_is(their_scales, 0x80, 0x80) || any_is(their_scales, 0xFF, 0));
-    if (turns) turn(some, their_scales, turned);
-    sum += sum_of(turns ? turned.data() : some.data(), steps.data(), words, place, packed);
-    place += words * word_key;
+    const std::size_t blocks = std::min(scales.size(), chunk / block);
+    const auto some = codes.first(blocks * block);
+    turn(some, scales.first(blocks), turned);
+    run.words = turned.data();
+    run.scales = scales.data();
+    run.count = some.size() / 8;
+    sum += sum_of(run);
+    run.place += run.count * word_key;
     scales = scales.subspan(blocks);
     codes = codes.subspan(some.size());
   }

@@ -1,5 +1,6 @@
 #include "checkpoint/word_sums.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -42,55 +43,79 @@ constexpr std::uint64_t first_factor = 0x165667B19E3779F9, second_factor = 0xC2B
   return hash ^ hash >> 29;
 }
 
-[[gnu::always_inline]] inline std::uint64_t sum_of_words(const std::uint8_t* words,
-                                                         const std::uint64_t* steps,
-                                                         std::size_t count, std::uint64_t place,
-                                                         bool packed) {
-  std::uint64_t sum = 0;
+constexpr std::size_t chunk = 256;  // words whose steps are looked up at once
+
+// For each word what its scale adds to the hash.
+template <std::size_t per_scale>
+[[gnu::always_inline]] inline void spread(const std::uint8_t* scales, const std::uint64_t* terms,
+                                          std::size_t count, std::uint64_t* to) {
   for (std::size_t i = 0; i < count; ++i) {
-    std::uint64_t codes, step = steps[i];
-    std::memcpy(&codes, words + i * sizeof codes, sizeof codes);
-    if (packed) normalize(codes, step);
-    sum += mixed(codes ^ (place + i * word_key), step);
+    for (std::size_t j = 0; j < per_scale; ++j) to[i * per_scale + j] = terms[scales[i]];
+  }
+}
+
+template <bool packed>
+[[gnu::always_inline]] inline std::uint64_t sum_of_words(const ScaledWords& run) {
+  alignas(64) std::uint64_t steps[chunk];
+  std::uint64_t sum = 0, place = run.place;
+  for (std::size_t done = 0; done < run.count; done += chunk) {
+    const std::size_t count = std::min(run.count - done, chunk), scales = count / run.per_scale;
+    const std::uint8_t* const from = run.scales + done / run.per_scale;
+    if (run.per_scale == 1) {
+      spread<1>(from, run.terms, scales, steps);
+    } else if (run.per_scale == 2) {
+      spread<2>(from, run.terms, scales, steps);
+    } else {
+      spread<4>(from, run.terms, scales, steps);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint64_t codes, step = steps[i];
+      std::memcpy(&codes, run.words + (done + i) * sizeof codes, sizeof codes);
+      if (packed) normalize(codes, step);
+      sum += mixed(codes ^ (place + i * word_key), step);
+    }
+    place += count * word_key;
   }
   return sum;
 }
 
-std::uint64_t sum_portable(const std::uint8_t* words, const std::uint64_t* steps, std::size_t count,
-                           std::uint64_t place, bool packed) {
-  return packed ? sum_of_words(words, steps, count, place, true)
-                : sum_of_words(words, steps, count, place, false);
+std::uint64_t sum_portable(const ScaledWords& run) {
+  return run.packed ? sum_of_words<true>(run) : sum_of_words<false>(run);
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] std::uint64_t sum_avx2(const std::uint8_t* words,
-                                               const std::uint64_t* steps, std::size_t count,
-                                               std::uint64_t place, bool packed) {
-  return packed ? sum_of_words(words, steps, count, place, true)
-                : sum_of_words(words, steps, count, place, false);
+[[gnu::target("avx2")]] std::uint64_t sum_avx2(const ScaledWords& run) {
+  return run.packed ? sum_of_words<true>(run) : sum_of_words<false>(run);
 }
 
 [[gnu::target("avx512f,avx512dq,prefer-vector-width=512")]] std::uint64_t sum_avx512(
-    const std::uint8_t* words, const std::uint64_t* steps, std::size_t count, std::uint64_t place,
-    bool packed) {
-  return packed ? sum_of_words(words, steps, count, place, true)
-                : sum_of_words(words, steps, count, place, false);
+    const ScaledWords& run) {
+  return run.packed ? sum_of_words<true>(run) : sum_of_words<false>(run);
 }
 #endif
 
 #if defined(__x86_64__) && !defined(__clang__)
 #define MICROSCALE_SUM_BY_LOOKUP
-// Codes doubled by one lookup of a byte: 64 entries, sixteen codes doubled up to three times.
+#define MICROSCALE_VBMI \
+  gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,prefer-vector-width=512")
+// Codes doubled by one lookup of a byte: 64 entries, sixteen codes doubled up to three times. Where
+// each of 32 words has a 4 or a 6, as the scales of most quantizers make it, nothing is doubled.
 using Words = std::uint64_t __attribute__((vector_size(64)));
 using Bytes = std::uint8_t __attribute__((vector_size(64)));
-constexpr std::size_t lanes = 8;
+constexpr std::size_t lanes = 8, tested = 32;  // words of a vector; of which is asked at once
+constexpr std::uint64_t ones = 0x1111111111111111;
 
-[[gnu::target(
-    "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,prefer-vector-width=512")]] std::uint64_t
-sum_vbmi(const std::uint8_t* words, const std::uint64_t* steps, std::size_t count,
-         std::uint64_t place, bool packed) {
-  if (!packed) return sum_avx512(words, steps, count, place, packed);
-  constexpr std::uint64_t ones = 0x1111111111111111, low_nibbles = 0x0F0F0F0F0F0F0F0F;
+template <std::size_t per_scale>
+[[MICROSCALE_VBMI, gnu::always_inline]] inline Words steps_of(const std::uint8_t* scales,
+                                                              const std::uint64_t* terms) {
+  constexpr std::size_t n = per_scale;
+  return Words{terms[scales[0]],     terms[scales[1 / n]], terms[scales[2 / n]],
+               terms[scales[3 / n]], terms[scales[4 / n]], terms[scales[5 / n]],
+               terms[scales[6 / n]], terms[scales[7 / n]]};
+}
+
+[[MICROSCALE_VBMI, gnu::always_inline]] inline void normalize(Words& codes, Words& step) {
+  constexpr std::uint64_t low_nibbles = 0x0F0F0F0F0F0F0F0F;
   constexpr std::uint64_t row = 0x1010101010101010;  // of the table: doubled once more
   const Bytes doubled = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9,  10, 11, 12, 13, 14, 15,
                          0, 2, 4, 5, 6, 7, 6, 7, 8, 10, 12, 13, 14, 15, 14, 15,
@@ -98,34 +123,76 @@ sum_vbmi(const std::uint8_t* words, const std::uint64_t* steps, std::size_t coun
                          0, 6, 0, 0, 0, 0, 0, 0, 8, 14, 8,  8,  8,  8,  8,  8};
   const Bytes doubled_high = doubled << 4;
   const Words none = {};
-  Words sum = none, at = Words{0, 1, 2, 3, 4, 5, 6, 7} * word_key + place;
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    Words codes, step;
+  const Words middle = codes & ones << 1, high = codes & ones << 2;
+  const Words full = high & codes << 1, any = codes & ~signs;
+  Words rows = middle != 0 ? none + 2 * row : none + 3 * row;
+  Words less = middle != 0 ? none + 2 * half_step : none + 3 * half_step;
+  rows = high != 0 ? none + row : rows;
+  less = high != 0 ? none + half_step : less;
+  rows = full != 0 ? none : rows;
+  less = full != 0 ? none : less;
+  const Words low_index = (codes & low_nibbles) | rows;
+  const Words high_index = (codes >> 4 & low_nibbles) | rows;
+  codes = Words(__builtin_shuffle(doubled, Bytes(low_index))) |
+          Words(__builtin_shuffle(doubled_high, Bytes(high_index)));
+  step = any != 0 ? step - less : none;
+}
+
+// `count` words, whole vectors, into `sum`; `at`: the place of the next vector.
+template <std::size_t per_scale, bool doubles>
+[[MICROSCALE_VBMI, gnu::always_inline]] inline void add_words(const std::uint8_t* words,
+                                                              const std::uint8_t* scales,
+                                                              const std::uint64_t* terms,
+                                                              std::size_t count, Words& at,
+                                                              Words& sum) {
+  for (std::size_t i = 0; i < count; i += lanes) {
+    Words codes, step = steps_of<per_scale>(scales + i / per_scale, terms);
     std::memcpy(&codes, words + i * 8, sizeof codes);
-    std::memcpy(&step, steps + i, sizeof step);
-    const Words middle = codes & ones << 1, high = codes & ones << 2;
-    const Words full = high & codes << 1, any = codes & ~signs;
-    Words rows = middle != 0 ? none + 2 * row : none + 3 * row;
-    Words less = middle != 0 ? none + 2 * half_step : none + 3 * half_step;
-    rows = high != 0 ? none + row : rows;
-    less = high != 0 ? none + half_step : less;
-    rows = full != 0 ? none : rows;
-    less = full != 0 ? none : less;
-    const Words low_index = (codes & low_nibbles) | rows;
-    const Words high_index = (codes >> 4 & low_nibbles) | rows;
-    const Words word = Words(__builtin_shuffle(doubled, Bytes(low_index))) |
-                       Words(__builtin_shuffle(doubled_high, Bytes(high_index)));
-    step = any != 0 ? step - less : none;
-    Words hash = (word ^ at) * first_factor;
+    if (doubles) normalize(codes, step);
+    Words hash = (codes ^ at) * first_factor;
     hash = (hash ^ hash >> 32 ^ step) * second_factor;
     sum += hash ^ hash >> 29;
     at += lanes * word_key;
   }
-  std::uint64_t total =
-      sum_portable(words + i * 8, steps + i, count - i, place + i * word_key, true);
+}
+
+[[MICROSCALE_VBMI, gnu::always_inline]] inline bool all_full(const std::uint8_t* words) {
+  Words lacks = {};
+  for (std::size_t i = 0; i < tested; i += lanes) {
+    Words codes;
+    std::memcpy(&codes, words + i * 8, sizeof codes);
+    lacks |= Words((codes & ones << 2 & codes << 1) == 0);
+  }
+  std::uint64_t any = 0;
+  for (std::size_t lane = 0; lane < lanes; ++lane) any |= lacks[lane];
+  return any == 0;
+}
+
+template <std::size_t per_scale>
+[[MICROSCALE_VBMI, gnu::always_inline]] inline std::uint64_t sum_by_lookup(const ScaledWords& run) {
+  Words sum = {}, at = Words{0, 1, 2, 3, 4, 5, 6, 7} * word_key + run.place;
+  std::size_t i = 0;
+  for (; i + tested <= run.count; i += tested) {
+    const std::uint8_t *words = run.words + i * 8, *scales = run.scales + i / per_scale;
+    if (!run.packed || all_full(words)) {
+      add_words<per_scale, false>(words, scales, run.terms, tested, at, sum);
+    } else {
+      add_words<per_scale, true>(words, scales, run.terms, tested, at, sum);
+    }
+  }
+  ScaledWords rest = run;
+  rest.words += i * 8;
+  rest.scales += i / per_scale;
+  rest.count -= i;
+  rest.place += i * word_key;
+  std::uint64_t total = sum_portable(rest);
   for (std::size_t lane = 0; lane < lanes; ++lane) total += sum[lane];
   return total;
+}
+
+[[MICROSCALE_VBMI]] std::uint64_t sum_vbmi(const ScaledWords& run) {
+  if (run.per_scale == 1) return sum_by_lookup<1>(run);
+  return run.per_scale == 2 ? sum_by_lookup<2>(run) : sum_by_lookup<4>(run);
 }
 #endif
 

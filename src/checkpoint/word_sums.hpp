@@ -17,10 +17,20 @@ std::uint64_t step_term(double step);
 inline constexpr std::uint64_t step_factor = 0x9E3779B1;
 inline constexpr std::uint64_t half_step = step_factor << 23;
 
-/// Of `count` words and their step_terms. `packed`: a word is sixteen E2M1 codes, which are doubled
-/// (and their step halved) until one of them is 4 or 6; without a value there, only signs count.
-using WordSum = std::uint64_t (*)(const std::uint8_t* words, const std::uint64_t* steps,
-                                  std::size_t count, std::uint64_t place, bool packed);
+/// Words in a row that share scales: `count` of them, `per_scale` (1, 2 or 4) for each scale byte,
+/// whose step_term is in the table `terms`. `packed`: a word is sixteen E2M1 codes, which are
+/// doubled (and their step halved) until one of them is 4 or 6; without a value there, only signs
+/// count. `count` is a multiple of `per_scale`.
+struct ScaledWords {
+  const std::uint8_t* words = nullptr;
+  const std::uint8_t* scales = nullptr;
+  const std::uint64_t* terms = nullptr;  // by scale byte
+  std::size_t count = 0, per_scale = 1;
+  std::uint64_t place = 0;
+  bool packed = false;
+};
+
+using WordSum = std::uint64_t (*)(const ScaledWords& run);
 
 /// All that this processor runs, the fastest last. They give the same.
 std::vector<WordSum> word_sums();

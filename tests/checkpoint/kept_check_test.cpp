@@ -7,6 +7,7 @@
 
 #include "checkpoint/containers/coded_models.hpp"
 #include "checkpoint/kept_codes.hpp"
+#include "checkpoint/value_hash.hpp"
 #include "model_builder.hpp"
 
 namespace microscale {
@@ -28,8 +29,10 @@ class KeptCheck : public ::testing::Test {
   std::uint64_t hash() {
     const ModelPlan plan = take(make_model_plan(take(options_for(options_))));
     std::size_t modules = 0;
-    const std::uint64_t sum = hash_of_output(plan, options_.output, {{{}, codes_, scales_}},
-                                             [&](std::string_view) { ++modules; });
+    const TileHashes written(plan);  // by another run
+    const std::uint64_t sum =
+        hash_of_output(plan, {options_.output, written}, {{{}, codes_, scales_}},
+                       [&](std::string_view) { ++modules; });
     EXPECT_EQ(modules, 9u);
     return sum;
   }
@@ -51,6 +54,57 @@ TEST_F(KeptCheck, notices_a_code_that_changed) {
   }
   testing::write_file(path, bytes);
   EXPECT_NE(hash(), before_);
+}
+
+// Each expert is a tile. What is said of the tiles is what a run has written, or the opposite.
+TEST(KeptCheckOfManyTiles, reads_a_sixteenth_unless_all_of_it_is_asked_for) {
+  constexpr std::int64_t experts = 80, tiles = 3 * experts;
+  TemporaryFolder place;
+  testing::CodedModel coded = testing::gpt_oss_model(experts);
+  coded.model.write(place / "in");
+  ConvertModelOptions options;
+  options.input = place / "in";
+  options.output = place / "out";
+  options.container = Container::compressed_tensors;
+  const std::uint64_t wanted = convert_model(options).hash_before;
+  const ModelPlan plan = take(make_model_plan(take(options_for(options))));
+  std::vector<std::uint8_t> codes(tile_elements), scales(tile_elements / 16);
+  std::int64_t read = 0;
+  const auto hash = [&](const TileHashes& written, bool read_back = false) {
+    read = 0;
+    return hash_of_output(plan, {options.output, written, read_back}, {{{}, codes, scales}},
+                          [&](std::string_view) { ++read; });
+  };
+  EXPECT_EQ(hash(TileHashes(plan)), wanted) << "as after --resume";
+  EXPECT_EQ(read, tiles);
+
+  TileHashes written(plan), scaled(plan), wrong(plan);
+  const QuantizedFolder folder = take(open_quantized_folder(options.input));
+  for (std::uint32_t shard = 0; shard < plan.shards.size(); ++shard) {
+    for (std::uint32_t i = 0; i < plan.shards[shard].matrices.size(); ++i) {
+      const QuantizedMatrix& matrix = plan.shards[shard].matrices[i];
+      const Tile tile = TileGrid(matrix.slice.rows, matrix.slice.cols).tile(0);
+      const std::int64_t elements = tile.elements();
+      const auto its_codes = std::span(codes).first(static_cast<std::size_t>(elements / 2));
+      const auto its_scales = std::span(scales).first(static_cast<std::size_t>(elements / 32));
+      take(plan.tensors[matrix.tensor].source->weight->read_block_tile(matrix.slice, tile,
+                                                                       its_codes, its_scales));
+      const BlockCoding coding = matrix.kept->written;
+      const std::uint64_t each = hash_of_tile(matrix.slice, tile, coding, its_codes, its_scales);
+      const Unit unit{Unit::Kind::quantize, shard, i, 0};
+      written.set(unit, coding, each);
+      wrong.set(unit, coding, each + 1);
+      scaled.set(unit, {.format = coding.format, .multiplier = 2.0f}, each);
+    }
+  }
+  EXPECT_EQ(hash(written), wanted);
+  EXPECT_GE(read, 64);
+  EXPECT_LT(read, tiles / 2);
+  EXPECT_EQ(hash(written, true), wanted);
+  EXPECT_EQ(read, tiles);
+  EXPECT_EQ(hash(scaled), wanted) << "the reader decodes it otherwise, so it is read";
+  EXPECT_EQ(read, tiles);
+  expect_error(ErrorCode::io, "does not have the values that were written", [&] { hash(wrong); });
 }
 
 TEST_F(KeptCheck, names_a_weight_that_is_not_there) {

@@ -11,23 +11,31 @@ namespace {
 // Words in which the largest code is each of 0 to 6, and any; lengths that are no whole vectors.
 TEST(WordSums, all_give_the_same) {
   std::mt19937_64 random(5);
-  std::vector<std::uint8_t> words(8 * 301);
-  std::vector<std::uint64_t> steps(301);
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    steps[i] = step_term(static_cast<double>(random() % 1000) * 0x1p-20);
+  constexpr std::size_t most = 700;
+  std::vector<std::uint8_t> words(8 * most), scales(most);
+  std::vector<std::uint64_t> terms(256);
+  for (std::uint64_t& term : terms)
+    term = step_term(static_cast<double>(random() % 1000) * 0x1p-20);
+  for (std::size_t i = 0; i < most; ++i) {
+    scales[i] = static_cast<std::uint8_t>(random());
     constexpr std::uint64_t kept[] = {0x8888888888888888, 0x9999999999999999, 0xAAAAAAAAAAAAAAAA,
                                       0xBBBBBBBBBBBBBBBB, 0xCCCCCCCCCCCCCCCC, 0xDDDDDDDDDDDDDDDD,
                                       0xFFFFFFFFFFFFFFFF};
-    const std::uint64_t word = random() & kept[i % 7];
+    // From 256 on every word has a 6.
+    const std::uint64_t word = i < 256 ? random() & kept[i % 7] : random() | 0x70;
     std::memcpy(words.data() + 8 * i, &word, sizeof word);
   }
   const std::vector<WordSum> sums = word_sums();
   for (const bool packed : {true, false}) {
-    for (const std::size_t count : {0, 1, 7, 8, 9, 64, 301}) {
-      const std::uint64_t wanted = sums.front()(words.data(), steps.data(), count, 77, packed);
-      for (std::size_t i = 1; i < sums.size(); ++i) {
-        EXPECT_EQ(sums[i](words.data(), steps.data(), count, 77, packed), wanted)
-            << i << " of " << sums.size() << ", " << count << " words";
+    for (const std::size_t per_scale : {1, 2, 4}) {
+      for (const std::size_t count : {0, 4, 8, 36, 64, 300, 700}) {
+        const ScaledWords run{words.data(), scales.data(), terms.data(), count, per_scale,
+                              77,           packed};
+        const std::uint64_t wanted = sums.front()(run);
+        for (std::size_t i = 1; i < sums.size(); ++i) {
+          EXPECT_EQ(sums[i](run), wanted) << i << " of " << sums.size() << ", " << count
+                                          << " words, " << per_scale << " for each scale";
+        }
       }
     }
   }
@@ -37,7 +45,9 @@ TEST(WordSums, all_give_the_same) {
 TEST(WordSums, double_codes_and_halve_steps) {
   const auto sum = [](std::uint64_t word, double step) {
     const std::uint64_t term = step_term(step);
-    return word_sums().back()(reinterpret_cast<const std::uint8_t*>(&word), &term, 1, 3, true);
+    const std::uint8_t scale = 0;
+    return word_sums().back()(
+        {reinterpret_cast<const std::uint8_t*>(&word), &scale, &term, 1, 1, 3, true});
   };
   const std::uint64_t full = sum(0x0000000000000E67, 1.0);  // -4, 4, 6
   EXPECT_EQ(sum(0x0000000000000C45, 2.0), full);            // -2, 2, 3

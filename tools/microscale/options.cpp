@@ -130,6 +130,8 @@ void add_convert(CLI::App& app, Words& words) {
   convert.add_flag("--to-nvfp4", words.to_nvfp4,
                    "MXFP4 becomes NVFP4 also where the container holds both");
   convert.add_flag("--exact", words.exact, "Refuse what would change a value");
+  convert.add_flag("--read-back", words.read_back,
+                   "Hash all of the output as it is read again, not a sixteenth of it");
   add_run(convert, words);
 }
 

@@ -23,7 +23,8 @@ struct Words {
   std::vector<std::string> include, ignore, use, lora, values;
   LaunchWords launch;
   bool engines = false, resume = false, dry_run = false, compare = false, json = false,
-       allow_nan = false, allow_incomplete = false, rotate = false, exact = false, to_nvfp4 = false;
+       allow_nan = false, allow_incomplete = false, rotate = false, exact = false, to_nvfp4 = false,
+       read_back = false;
   MmaWords mma;
   OccupancyWords occupancy;
   BenchWords bench;

@@ -173,6 +173,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     options.container = container_from("--to", words.container);
     options.to_nvfp4 = words.to_nvfp4;
     options.exact = words.exact;
+    options.read_back = words.read_back;
     options.threads = threads;
     options.max_memory = bytes_from("--max-memory", words.max_memory);
     options.resume = words.resume;

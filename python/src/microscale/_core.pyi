@@ -691,7 +691,7 @@ class ConvertedModel:
 
     @property
     def hash_after(self) -> int:
-        """Of those of the output, read back."""
+        """Of those of the output."""
 
     @property
     def same_values(self) -> bool: ...
@@ -769,13 +769,14 @@ def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str
     for what is no model, MemoryError.
     """
 
-def convert_model(source: str | os.PathLike[str], target: str | os.PathLike[str], container: str, *, to_nvfp4: bool = False, exact: bool = False, threads: int = 0, max_memory: int = 1073741824, resume: bool = False, progress: Progress = None) -> ConvertedModel:
+def convert_model(source: str | os.PathLike[str], target: str | os.PathLike[str], container: str, *, to_nvfp4: bool = False, exact: bool = False, threads: int = 0, max_memory: int = 1073741824, resume: bool = False, read_back: bool = False, progress: Progress = None) -> ConvertedModel:
     """
     Puts weights that are quantized already into another container with their codes.
 
     MXFP4 becomes NVFP4, by the same codes where scales reach, where the container has no
-    MXFP4; to_nvfp4: also where it has. exact: refuses what would change a value. Reads the
-    output back and compares the values. Raises ValueError, OSError, MemoryError.
+    MXFP4; to_nvfp4: also where it has. exact: refuses what would change a value. Hashes
+    the values of what was written, of which it reads a sixteenth again, with read_back all.
+    Raises ValueError, OSError, MemoryError.
     """
 
 def dequantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], dtype: DTypeLike = 'bf16', *, threads: int = 0, allow_nan: bool = False, progress: Progress = None) -> DequantizedModel:

@@ -7,27 +7,34 @@
 #include <cstring>
 
 #include "formats/e8m0.hpp"
-#include "formats/elements.hpp"
 #include "formats/half.hpp"
 #include "formats/integers.hpp"
+#include "microscale/quantize.hpp"
 
 namespace microscale {
 namespace {
 
-using ValueTable = std::array<float, 256>;
+// Codes read and decoded at once: small enough for the stack and the cache.
+constexpr std::int64_t chunk = std::int64_t{1} << 14;
+constexpr std::int64_t code_block = 32;  // of MXFP8, whose kernels decode codes here
 
-template <class Codec>
-ValueTable table_of() {
-  ValueTable values;
-  for (std::size_t code = 0; code < values.size(); ++code) {
-    values[code] = Codec::decode(static_cast<std::uint8_t>(code));
-  }
-  return values;
-}
-
-const ValueTable& table_of(StoredType codes) {
-  static const ValueTable e4m3 = table_of<E4M3>(), e5m2 = table_of<E5M2>();
-  return codes == StoredType::f8_e4m3 ? e4m3 : e5m2;
+// What the codes stand for without their scales: MXFP8 under scales of 1. `count` is a multiple of
+// a block.
+void decode_codes(Format format, const std::uint8_t* codes, std::int64_t count, float* values) {
+  static const auto units = [] {
+    std::array<std::uint8_t, chunk / code_block> scales{};
+    scales.fill(127);
+    return scales;
+  }();
+  BlockTensorView view;
+  view.shape.rows = 1;
+  view.shape.cols = count;
+  view.shape.format = format;
+  view.codes = {codes, static_cast<std::size_t>(count)};
+  view.scales = std::span(units).first(static_cast<std::size_t>(count / code_block));
+  dequantize(view,
+             {.data = values, .dtype = DType::f32, .rows = 1, .cols = count, .row_stride = count},
+             {.threads = 1});
 }
 
 bool is_e8m0(StoredType type) { return type == StoredType::f8_e8m0 || type == StoredType::u8; }
@@ -93,7 +100,8 @@ class ScaledWeight final : public StoredWeight {
         codes_entry_(codes().entry),
         scales_file_(&model.shards[this->facts().parts[1]->shard].file),
         scales_entry_(this->facts().parts[1]->entry),
-        table_(&table_of(codes_entry_->type)) {}
+        format_(codes_entry_->type == StoredType::f8_e4m3 ? Format::mxfp8_e4m3
+                                                          : Format::mxfp8_e5m2) {}
 
   Status decode(std::int64_t first, std::int64_t count,
                 std::span<std::uint8_t> out) const override {
@@ -130,26 +138,29 @@ class ScaledWeight final : public StoredWeight {
 
   template <class Value>
   Status decode_as(std::int64_t first, std::int64_t count, Value* out) const {
-    std::array<std::uint8_t, 1 << 14> codes;
+    std::array<std::uint8_t, chunk> codes;
+    alignas(64) std::array<float, chunk> values;
     ScaleWindow scales(*scales_file_, *scales_entry_);
     std::int64_t row = first / grid_.cols, col = first % grid_.cols;
     std::int64_t scale = scale_row(row);
     for (std::int64_t done = 0; done < count;) {
-      const auto part =
-          std::min<std::int64_t>(count - done, static_cast<std::int64_t>(codes.size()));
+      const std::int64_t part = std::min(count - done, chunk);
       Status read =
           codes_file_->read_at(codes_entry_->begin + static_cast<std::uint64_t>(first + done),
                                std::span(codes).first(static_cast<std::size_t>(part)));
       if (!read) return read;
+      const std::int64_t whole = ceil_div(part, code_block) * code_block;
+      std::fill(codes.begin() + part, codes.begin() + whole, std::uint8_t{0});
+      decode_codes(format_, codes.data(), whole, values.data());
       for (std::int64_t i = 0; i < part;) {
         const std::int64_t block = col / grid_.block_cols;
         const std::int64_t edge = std::min(grid_.cols, (block + 1) * grid_.block_cols);
         const std::int64_t run = std::min(part - i, edge - col);
         if (Status moved = scales.move_to(scale + block); !moved) return moved;
         const float factor = scales[scale + block];
-        const std::uint8_t* from = codes.data() + i;
+        const float* from = values.data() + i;
         Value* to = out + done + i;
-        for (std::int64_t j = 0; j < run; ++j) to[j] = stored((*table_)[from[j]] * factor, Value{});
+        for (std::int64_t j = 0; j < run; ++j) to[j] = stored(from[j] * factor, Value{});
         i += run;
         col += run;
         if (col < grid_.cols) continue;
@@ -166,7 +177,7 @@ class ScaledWeight final : public StoredWeight {
   const TensorEntry* codes_entry_;
   const InputFile* scales_file_;
   const TensorEntry* scales_entry_;
-  const ValueTable* table_;
+  Format format_;  // whose codes these are
 };
 
 }  // namespace

@@ -188,21 +188,21 @@ inline void add_gpt_oss_experts(CodedModel& coded, const std::string& name, std:
   coded.values[name] = std::move(values);
 }
 
-/// A layer of gpt-oss 64 wide with three experts of 96.
-inline CodedModel gpt_oss_model() {
+/// A layer of gpt-oss 64 wide with experts of 96.
+inline CodedModel gpt_oss_model(std::int64_t experts = 3) {
   CodedModel coded;
   const std::string layer = "model.layers.0.";
-  add_gpt_oss_experts(coded, layer + "mlp.experts.gate_up_proj", 3, 192, 64, 11);
-  add_gpt_oss_experts(coded, layer + "mlp.experts.down_proj", 3, 64, 96, 13);
+  add_gpt_oss_experts(coded, layer + "mlp.experts.gate_up_proj", experts, 192, 64, 11);
+  add_gpt_oss_experts(coded, layer + "mlp.experts.down_proj", experts, 64, 96, 13);
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape, unsigned seed) {
     std::int64_t count = 1;
     for (const std::int64_t size : shape) count *= size;
     coded.model.add_floats(layer + name, shape, gaussian(count, seed), "model-1.safetensors");
   };
-  add("mlp.experts.gate_up_proj_bias", {3, 192}, 21);
-  add("mlp.experts.down_proj_bias", {3, 64}, 22);
-  add("mlp.router.weight", {3, 64}, 23);
-  add("mlp.router.bias", {3}, 24);
+  add("mlp.experts.gate_up_proj_bias", {experts, 192}, 21);
+  add("mlp.experts.down_proj_bias", {experts, 64}, 22);
+  add("mlp.router.weight", {experts, 64}, 23);
+  add("mlp.router.bias", {experts}, 24);
   for (const std::string name : {"q_proj", "k_proj", "v_proj", "o_proj"}) {
     add("self_attn." + name + ".weight", {64, 64}, 25);
   }

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cstring>
+
+#include "checkpoint/containers/coded_models.hpp"
+
 namespace microscale {
 namespace {
 
@@ -51,6 +56,51 @@ TEST(ScaleGrid, takes_scales_of_floats_and_powers_of_two) {
   }
   for (const StoredType type : {StoredType::i8, StoredType::i32, StoredType::f8_e4m3}) {
     EXPECT_FALSE(is_scale_type(type));
+  }
+}
+
+// Each code under each scale of a row, NaN and infinities too: the bits of code * scale in FP32,
+// for runs that begin and end anywhere.
+TEST(ScaledWeight, decodes_every_code) {
+  constexpr std::int64_t rows = 3, cols = 256 + 40;
+  testing::TemporaryFolder place;
+  for (const StoredType type : {StoredType::f8_e4m3, StoredType::f8_e5m2}) {
+    testing::SmallModel model;
+    testing::Bytes codes;
+    for (std::int64_t i = 0; i < rows * cols; ++i) {
+      codes.push_back(static_cast<std::uint8_t>(i % cols + i / cols));
+    }
+    const std::vector<float> scales{0.3f, 1e-30f, 7e37f};
+    model.add("a.weight", type, {rows, cols}, codes);
+    model.add_floats("a.weight_scale", {rows, 1}, scales);
+    model.write(place / std::string(type == StoredType::f8_e4m3 ? "e4m3" : "e5m2"));
+    const QuantizedFolder folder = take(
+        open_quantized_folder(place / std::string(type == StoredType::f8_e4m3 ? "e4m3" : "e5m2")));
+    ASSERT_EQ(folder.weights.size(), 1u);
+    const StoredWeight& weight = *folder.weights.front();
+    for (const auto& [first, count] : {std::pair<std::int64_t, std::int64_t>(0, rows * cols),
+                                       {5, 1},
+                                       {31, 33},
+                                       {250, 300},
+                                       {rows * cols - 3, 3}}) {
+      std::vector<float> values(static_cast<std::size_t>(count));
+      take(weight.decode(first, count,
+                         std::span(reinterpret_cast<std::uint8_t*>(values.data()),
+                                   values.size() * sizeof(float))));
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto at = static_cast<std::size_t>(first + i);
+        const float code = type == StoredType::f8_e4m3 ? testing::e4m3_value(codes[at])
+                                                       : testing::e5m2_value(codes[at]);
+        const float wanted = code * scales[at / static_cast<std::size_t>(cols)];
+        const float found = values[static_cast<std::size_t>(i)];
+        if (std::isnan(wanted)) {
+          EXPECT_TRUE(std::isnan(found)) << at;
+        } else {
+          EXPECT_EQ(std::bit_cast<std::uint32_t>(found), std::bit_cast<std::uint32_t>(wanted))
+              << at;
+        }
+      }
+    }
   }
 }
 
