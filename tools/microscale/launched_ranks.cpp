@@ -9,6 +9,10 @@
 
 #if defined(MICROSCALE_HAS_MPI)
 #include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #endif
 
 namespace microscale {
@@ -44,15 +48,34 @@ class MpiRanks : public Ranks {
   int count() const override { return count_; }
   std::string from_first(const std::string& text) override {
     auto size = static_cast<unsigned long long>(text.size());
-    MPI_Bcast(&size, 1, MPI_UNSIGNED_LONG_LONG, 0, MPI_COMM_WORLD);
+    MPI_Request request;
+    MPI_Ibcast(&size, 1, MPI_UNSIGNED_LONG_LONG, 0, MPI_COMM_WORLD, &request);
+    sleep_until_done(request);
     std::string received(text);
     received.resize(size);
-    MPI_Bcast(received.data(), static_cast<int>(size), MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Ibcast(received.data(), static_cast<int>(size), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    sleep_until_done(request);
     return received;
   }
-  void wait_for_all() override { MPI_Barrier(MPI_COMM_WORLD); }
+  void wait_for_all() override {
+    MPI_Request request;
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    sleep_until_done(request);
+  }
 
  private:
+  // MPI's own waiting takes a whole core, which another rank of the machine may still have work
+  // for.
+  static void sleep_until_done(MPI_Request& request) {
+    constexpr std::chrono::microseconds longest(20'000);
+    std::chrono::microseconds pause(20);
+    for (int done = 0;; pause = std::min(2 * pause, longest)) {
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      if (done) return;
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
   int rank_ = 0, count_ = 1;
 };
 

@@ -6,36 +6,16 @@
 #include <array>
 #include <cstring>
 
+#include "checkpoint/containers/fp8_decode.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/half.hpp"
 #include "formats/integers.hpp"
-#include "microscale/quantize.hpp"
 
 namespace microscale {
 namespace {
 
-// Codes read and decoded at once: small enough for the stack and the cache.
+// Codes read at once: small enough for the stack and the cache.
 constexpr std::int64_t chunk = std::int64_t{1} << 14;
-constexpr std::int64_t code_block = 32;  // of MXFP8, whose kernels decode codes here
-
-// What the codes stand for without their scales: MXFP8 under scales of 1. `count` is a multiple of
-// a block.
-void decode_codes(Format format, const std::uint8_t* codes, std::int64_t count, float* values) {
-  static const auto units = [] {
-    std::array<std::uint8_t, chunk / code_block> scales{};
-    scales.fill(127);
-    return scales;
-  }();
-  BlockTensorView view;
-  view.shape.rows = 1;
-  view.shape.cols = count;
-  view.shape.format = format;
-  view.codes = {codes, static_cast<std::size_t>(count)};
-  view.scales = std::span(units).first(static_cast<std::size_t>(count / code_block));
-  dequantize(view,
-             {.data = values, .dtype = DType::f32, .rows = 1, .cols = count, .row_stride = count},
-             {.threads = 1});
-}
 
 bool is_e8m0(StoredType type) { return type == StoredType::f8_e8m0 || type == StoredType::u8; }
 
@@ -100,8 +80,7 @@ class ScaledWeight final : public StoredWeight {
         codes_entry_(codes().entry),
         scales_file_(&model.shards[this->facts().parts[1]->shard].file),
         scales_entry_(this->facts().parts[1]->entry),
-        format_(codes_entry_->type == StoredType::f8_e4m3 ? Format::mxfp8_e4m3
-                                                          : Format::mxfp8_e5m2) {}
+        decoder_(fp8_decoders(codes_entry_->type).back()) {}
 
   Status decode(std::int64_t first, std::int64_t count,
                 std::span<std::uint8_t> out) const override {
@@ -127,8 +106,13 @@ class ScaledWeight final : public StoredWeight {
   }
 
  private:
-  static float stored(float value, float) { return value; }
-  static std::uint16_t stored(float value, std::uint16_t) { return float_to_bf16(value); }
+  void decode_run(const std::uint8_t* from, std::int64_t count, float factor, float* to) const {
+    decoder_.to_f32(from, count, factor, to);
+  }
+  void decode_run(const std::uint8_t* from, std::int64_t count, float factor,
+                  std::uint16_t* to) const {
+    decoder_.to_bf16(from, count, factor, to);
+  }
 
   // Of the scales at the beginning of `row`, counted through all matrices.
   std::int64_t scale_row(std::int64_t row) const {
@@ -139,7 +123,6 @@ class ScaledWeight final : public StoredWeight {
   template <class Value>
   Status decode_as(std::int64_t first, std::int64_t count, Value* out) const {
     std::array<std::uint8_t, chunk> codes;
-    alignas(64) std::array<float, chunk> values;
     ScaleWindow scales(*scales_file_, *scales_entry_);
     std::int64_t row = first / grid_.cols, col = first % grid_.cols;
     std::int64_t scale = scale_row(row);
@@ -149,18 +132,13 @@ class ScaledWeight final : public StoredWeight {
           codes_file_->read_at(codes_entry_->begin + static_cast<std::uint64_t>(first + done),
                                std::span(codes).first(static_cast<std::size_t>(part)));
       if (!read) return read;
-      const std::int64_t whole = ceil_div(part, code_block) * code_block;
-      std::fill(codes.begin() + part, codes.begin() + whole, std::uint8_t{0});
-      decode_codes(format_, codes.data(), whole, values.data());
       for (std::int64_t i = 0; i < part;) {
         const std::int64_t block = col / grid_.block_cols;
         const std::int64_t edge = std::min(grid_.cols, (block + 1) * grid_.block_cols);
         const std::int64_t run = std::min(part - i, edge - col);
         if (Status moved = scales.move_to(scale + block); !moved) return moved;
         const float factor = scales[scale + block];
-        const float* from = values.data() + i;
-        Value* to = out + done + i;
-        for (std::int64_t j = 0; j < run; ++j) to[j] = stored(from[j] * factor, Value{});
+        decode_run(codes.data() + i, run, factor, out + done + i);
         i += run;
         col += run;
         if (col < grid_.cols) continue;
@@ -177,7 +155,7 @@ class ScaledWeight final : public StoredWeight {
   const TensorEntry* codes_entry_;
   const InputFile* scales_file_;
   const TensorEntry* scales_entry_;
-  Format format_;  // whose codes these are
+  DecodeFp8 decoder_;
 };
 
 }  // namespace
