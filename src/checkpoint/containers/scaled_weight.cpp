@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "checkpoint/containers/fp8_decode.hpp"
@@ -100,6 +101,24 @@ class ScaledWeight final : public StoredWeight {
     return success();
   }
 
+  // The code of the largest magnitude of each run has its largest value.
+  Result<std::optional<float>> largest(std::int64_t first, std::int64_t count) const {
+    float amax = 0;
+    bool finite = true;
+    Status read = for_each_run(
+        first, count, [&](const std::uint8_t* codes, std::int64_t length, float factor) {
+          std::uint8_t most = 0;
+          for (std::int64_t i = 0; i < length; ++i)
+            most = std::max(most, static_cast<std::uint8_t>(codes[i] & 0x7F));
+          float value = 0;
+          decoder_.to_f32(&most, 1, factor, &value);
+          finite &= std::isfinite(value);
+          amax = std::max(amax, std::fabs(value));
+        });
+    if (!read) return read.failure();
+    return finite ? std::optional(amax) : std::nullopt;
+  }
+
   void will_need(std::int64_t first, std::int64_t count) const override {
     codes_file_->will_need(codes_entry_->begin + static_cast<std::uint64_t>(first),
                            static_cast<std::uint64_t>(count));
@@ -122,6 +141,17 @@ class ScaledWeight final : public StoredWeight {
 
   template <class Value>
   Status decode_as(std::int64_t first, std::int64_t count, Value* out) const {
+    return for_each_run(first, count,
+                        [&](const std::uint8_t* codes, std::int64_t length, float factor) {
+                          decode_run(codes, length, factor, out);
+                          out += length;
+                        });
+  }
+
+  // Calls use(codes, how many, scale) for codes [first, first + count) in order, as far as they
+  // share a scale.
+  template <class Use>
+  Status for_each_run(std::int64_t first, std::int64_t count, Use use) const {
     std::array<std::uint8_t, chunk> codes;
     ScaleWindow scales(*scales_file_, *scales_entry_);
     std::int64_t row = first / grid_.cols, col = first % grid_.cols;
@@ -137,8 +167,7 @@ class ScaledWeight final : public StoredWeight {
         const std::int64_t edge = std::min(grid_.cols, (block + 1) * grid_.block_cols);
         const std::int64_t run = std::min(part - i, edge - col);
         if (Status moved = scales.move_to(scale + block); !moved) return moved;
-        const float factor = scales[scale + block];
-        decode_run(codes.data() + i, run, factor, out + done + i);
+        use(codes.data() + i, run, scales[scale + block]);
         i += run;
         col += run;
         if (col < grid_.cols) continue;
@@ -225,6 +254,13 @@ const ScaleGrid* grid_of(const StoredWeight& weight) {
 
 Status read_scales(const StoredWeight& weight, std::int64_t first, std::span<float> out) {
   return dynamic_cast<const ScaledWeight&>(weight).read_scales(first, out);
+}
+
+Result<std::optional<float>> largest_magnitude(const StoredWeight& weight, std::int64_t first,
+                                               std::int64_t count) {
+  const auto* scaled = dynamic_cast<const ScaledWeight*>(&weight);
+  if (!scaled || weight.value_bytes() != sizeof(float)) return std::optional<float>();
+  return scaled->largest(first, count);
 }
 
 std::unique_ptr<StoredWeight> make_scaled_weight(WeightFacts facts, const ScaleGrid& grid,

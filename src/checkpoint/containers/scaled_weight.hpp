@@ -43,6 +43,11 @@ const ScaleGrid* grid_of(const StoredWeight& weight);
 /// Scales [first, first + out.size()) of such a weight, in the order of the grid.
 Status read_scales(const StoredWeight& weight, std::int64_t first, std::span<float> out);
 
+/// Of values [first, first + count), from the codes alone. Nothing where it is infinite or a value
+/// is NaN, and of a weight of another kind, or of type BF16.
+Result<std::optional<float>> largest_magnitude(const StoredWeight& weight, std::int64_t first,
+                                               std::int64_t count);
+
 /// value = code * scale. `facts` has codes and scales as its first two parts, of F8_E4M3 or F8_E5M2
 /// and a scale type; its type is BF16 where scales are powers of two, else F32.
 std::unique_ptr<StoredWeight> make_scaled_weight(WeightFacts facts, const ScaleGrid& grid,

@@ -104,5 +104,34 @@ TEST(ScaledWeight, decodes_every_code) {
   }
 }
 
+// The largest of the decoded values, of negative scales too; none where one is NaN or infinite.
+TEST(ScaledWeight, knows_the_largest_magnitude_from_codes) {
+  constexpr std::int64_t rows = 130, cols = 200;
+  testing::TemporaryFolder place;
+  testing::SmallModel model;
+  testing::Bytes codes = testing::random_e4m3(rows * cols, 3);
+  codes[5 * cols + 7] = 0xFE;  // -448
+  codes[128 * cols + 100] = 0x7F;
+  model.add("a.weight", StoredType::f8_e4m3, {rows, cols}, codes);
+  model.add_floats("a.weight_scale_inv", {2, 2}, {-0.3f, 1e36f, 0.01f, 0.02f});
+  model.write(place / "in");
+  const QuantizedFolder folder = take(open_quantized_folder(place / "in"));
+  const StoredWeight& weight = *folder.weights.at(0);
+  for (const auto& [first, count] : {std::pair<std::int64_t, std::int64_t>(0, 100),
+                                     {3, 40},
+                                     {5 * cols + 7, 1},
+                                     {100, 5 * cols},
+                                     {129 * cols, cols}}) {
+    std::vector<float> values(static_cast<std::size_t>(count));
+    take(weight.decode(
+        first, count,
+        std::span(reinterpret_cast<std::uint8_t*>(values.data()), values.size() * sizeof(float))));
+    float wanted = 0;
+    for (const float value : values) wanted = std::max(wanted, std::fabs(value));
+    EXPECT_EQ(take(largest_magnitude(weight, first, count)), std::optional(wanted)) << first;
+  }
+  EXPECT_EQ(take(largest_magnitude(weight, 0, rows * cols)), std::nullopt) << "NaN";
+}
+
 }  // namespace
 }  // namespace microscale
