@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "formats/arithmetic.hpp"
 #include "formats/half.hpp"
 
 namespace microscale {
@@ -15,7 +16,7 @@ struct E5M2Code {
 };
 
 constexpr std::uint32_t f32_mantissa_bits = 23, f32_bias = 127;
-constexpr std::uint32_t f32_infinity = 0x7F800000, f32_nan = 0x7FC00000;
+constexpr std::uint32_t f32_infinity = 0x7F800000;
 
 [[gnu::always_inline]] inline void store(float value, float* to) { *to = value; }
 [[gnu::always_inline]] inline void store(float value, std::uint16_t* to) {
@@ -48,7 +49,7 @@ template <class Code, class Value>
     bits = chosen(is_below(magnitude, smallest_normal), small, bits);
     bits = chosen(is_below(magnitude ^ Code::infinity, 1), f32_infinity, bits);
     bits |= (code & 0x80) << 24;
-    bits = chosen(is_below(magnitude, Code::first_nan), bits, f32_nan);
+    bits = chosen(is_below(magnitude, Code::first_nan), bits, canonical_nan_f32);
     store(std::bit_cast<float>(bits) * factor, out + i);
   }
 }

@@ -113,7 +113,7 @@ TEST(ScaledWeight, knows_the_largest_magnitude_from_codes) {
   codes[5 * cols + 7] = 0xFE;  // -448
   codes[128 * cols + 100] = 0x7F;
   model.add("a.weight", StoredType::f8_e4m3, {rows, cols}, codes);
-  model.add_floats("a.weight_scale_inv", {2, 2}, {-0.3f, 1e36f, 0.01f, 0.02f});
+  model.add_floats("a.weight_scale_inv", {2, 2}, {-0.3f, 1e30f, 0.01f, 0.02f});
   model.write(place / "in");
   const QuantizedFolder folder = take(open_quantized_folder(place / "in"));
   const StoredWeight& weight = *folder.weights.at(0);
