@@ -225,7 +225,11 @@ def test_other_threads_run_meanwhile_and_ctrl_c_ends_it():
         f"import microscale.emulator as e\nprint('begun', flush=True)\ne.launch({ENDLESS!r}, block=32)\n"
     )
     running = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
     )
     assert running.stdout.readline() == "begun\n"
     time.sleep(0.3)

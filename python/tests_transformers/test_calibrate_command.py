@@ -175,7 +175,12 @@ def test_exit_codes(folder, tmp_path, run):
 
 def test_ctrl_c_and_resume(folder, tmp_path, run):
     words = [str(folder), "--random", "-o", str(tmp_path / "s"), "--sequence", "256", "--tokens"]
-    running = subprocess.Popen([*PROGRAM, "calibrate", *words, "400000"], stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        [*PROGRAM, "calibrate", *words, "400000"],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
+    )
     for _ in range(3000):
         if (tmp_path / "s.part").exists():
             break

@@ -86,6 +86,7 @@ def test_ctrl_c_leaves_nothing_behind(folders, tmp_path, monkeypatch):
     running = subprocess.Popen(
         [*PROGRAM, "evaluate", str(dense), "--text", str(long), "--chunks", "all", "--context", "32"],
         stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
     )  # fmt: skip
     time.sleep(8)
     running.send_signal(signal.SIGINT)
