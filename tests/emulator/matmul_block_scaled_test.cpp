@@ -113,8 +113,8 @@ TEST_P(BlockScaledProducts, of_a_batch_are_those_of_each_matrix) {
 TEST_P(BlockScaledProducts, of_groups_leave_out_what_is_nobodys) {
   for (const Layout layout : {Layout::row_major, Layout::tiled_128x4}) {
     ProductCase c = random_case(200, 40, 128, 7, 6);
-    // Two rows of nobody, an expert of three, two empty ones, one of more than a tile, one row, an
-    // empty one, rows of nobody.
+    // Two rows of no expert, an expert of three, two empty ones, one of more than a tile, one row,
+    // an empty one, rows of no expert.
     c.offsets = {2, 5, 5, 5, 140, 141, 141};
     c.a_layout = c.b_layout = layout;
     c.row_weights.resize(200);

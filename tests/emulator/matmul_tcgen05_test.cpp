@@ -139,8 +139,8 @@ TEST_P(TensorProducts, of_a_batch_are_those_of_each_matrix) {
 TEST_P(TensorProducts, of_groups_leave_out_what_is_nobodys) {
   for (const TileShape shape : {cuda::tcgen05::narrow, cuda::tcgen05::wide}) {
     ProductCase c = random_case(200, 40, 128, 7, 6);
-    // Two rows of nobody, an expert of three, two empty ones, one of more than a tile, one row, an
-    // empty one, rows of nobody.
+    // Two rows of no expert, an expert of three, two empty ones, one of more than a tile, one row,
+    // an empty one, rows of no expert.
     c.offsets = {2, 5, 5, 5, 140, 141, 141};
     c.a_layout = shape == cuda::tcgen05::wide ? Layout::row_major : Layout::tiled_128x4;
     c.wide_offsets = shape == cuda::tcgen05::wide;

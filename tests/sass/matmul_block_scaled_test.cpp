@@ -11,30 +11,17 @@
 #include "sass/cubin.hpp"
 #include "sass/disassemble.hpp"
 #include "sass/images.hpp"
+#include "sass/loops.hpp"
 
 namespace microscale::testing {
 namespace {
 
 std::vector<const cuda::KernelImage*> images() { return images_named("matmul_block_scaled_"); }
 
-struct Loop {
-  int instructions = 0, products = 0;
-};
-
-/// The shortest run of code from a backward branch's target to it that has matrix instructions.
+/// The shortest loop that has matrix instructions.
 std::optional<Loop> main_loop(const sass::Function& kernel) {
-  std::optional<Loop> best;
-  for (std::size_t i = 0; i < kernel.code.size(); ++i) {
-    const int target = kernel.code[i].target;
-    if (target < 0 || target > static_cast<int>(i)) continue;
-    Loop loop;
-    for (std::size_t at = static_cast<std::size_t>(target); at <= i; ++at) {
-      ++loop.instructions;
-      loop.products += sass::class_of(kernel.code[at].opcode) == sass::Class::matrix;
-    }
-    if (loop.products > 0 && (!best || loop.instructions < best->instructions)) best = loop;
-  }
-  return best;
+  return shortest_loop(
+      kernel, [](const auto& one) { return sass::class_of(one.opcode) == sass::Class::matrix; });
 }
 
 TEST(BlockScaledProductSass, multiplies_in_a_quarter_of_the_main_loop_or_more) {
@@ -45,9 +32,9 @@ TEST(BlockScaledProductSass, multiplies_in_a_quarter_of_the_main_loop_or_more) {
     for (const sass::Function& kernel : sass::disassemble(image->cubin.bytes()).functions) {
       const auto loop = main_loop(kernel);
       ASSERT_TRUE(loop) << kernel.name;
-      EXPECT_EQ(loop->products, 64) << kernel.name;
-      EXPECT_LE(loop->instructions, 4 * loop->products) << kernel.name;
-      EXPECT_GT(loop->instructions, loop->products + 16) << kernel.name << ": too few to be true";
+      EXPECT_EQ(loop->wanted, 64) << kernel.name;
+      EXPECT_LE(loop->instructions, 4 * loop->wanted) << kernel.name;
+      EXPECT_GT(loop->instructions, loop->wanted + 16) << kernel.name << ": too few to be true";
       RecordProperty(kernel.name, loop->instructions);
       ++kernels;
     }

@@ -12,27 +12,14 @@
 #include "sass/cubin.hpp"
 #include "sass/disassemble.hpp"
 #include "sass/images.hpp"
+#include "sass/loops.hpp"
 
 namespace microscale::testing {
 namespace {
 
-/// Instructions of the shortest loop that has one whose name begins so; how many of those.
-struct Loop {
-  int instructions = 0, wanted = 0;
-};
+/// The shortest loop that has an instruction whose name begins so.
 std::optional<Loop> loop_with(const sass::Function& kernel, std::string_view opcode) {
-  std::optional<Loop> best;
-  for (std::size_t i = 0; i < kernel.code.size(); ++i) {
-    const int target = kernel.code[i].target;
-    if (target < 0 || target > static_cast<int>(i)) continue;
-    Loop loop;
-    for (std::size_t at = static_cast<std::size_t>(target); at <= i; ++at) {
-      ++loop.instructions;
-      loop.wanted += kernel.code[at].opcode.starts_with(opcode);
-    }
-    if (loop.wanted > 0 && (!best || loop.instructions < best->instructions)) best = loop;
-  }
-  return best;
+  return shortest_loop(kernel, [&](const auto& one) { return one.opcode.starts_with(opcode); });
 }
 
 TEST(TensorProductSass, leaves_the_schedulers_of_copying_and_multiplying_warps_time) {

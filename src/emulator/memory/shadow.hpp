@@ -77,7 +77,7 @@ class Shadow {
     return pages_[offset / ShadowPage::bytes].load(std::memory_order_acquire);
   }
   void mark_written(std::uint64_t offset, std::uint64_t count);
-  /// Bytes [offset, offset + count), multiples of 16, are as if nobody had touched them.
+  /// Bytes [offset, offset + count), multiples of 16, are as if no thread had touched them.
   void renew(std::uint64_t offset, std::uint64_t count);
 
   /// Nothing is written any more. The cells stay; who owns the memory gives them another launch.

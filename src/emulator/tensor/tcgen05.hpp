@@ -57,7 +57,7 @@ struct Tcgen05Rows {
 /// Bytes of an element as shared memory has it, of 16 bytes for 16 or fewer; packed FP4 has none.
 int element_bytes(Tcgen05Kind kind, Operand type);
 /// 16 bytes along K of a row as shared memory has them (FP4 and FP6 of kinds f8f6f4 and mxf8f6f4:
-/// 16 codes without gaps, then bytes that nobody looks at) to 16 bytes of containers.
+/// 16 codes without gaps, then bytes that no product reads) to 16 bytes of containers.
 void unpack_chunk(Tcgen05Kind kind, Operand type, const std::uint8_t* chunk, std::uint8_t* row);
 
 /// What hardware leaves undefined or would not say.

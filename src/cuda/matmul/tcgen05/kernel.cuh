@@ -119,7 +119,7 @@ class TileProduct {
       const std::uint8_t* b_scales[b_parts];
 #pragma unroll
       for (int i = 0; i < b_parts; ++i) {
-        // Rows of the weights that there are not repeat the last ones' scales: nobody asks for
+        // Rows of the weights that there are not repeat the last ones' scales: no warp stores
         // their sums.
         const int part = gated                        ? first_part
                          : first_part + i < last_part ? first_part + i
